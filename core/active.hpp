@@ -1,0 +1,75 @@
+// The variables a solver is working on, and the kernel rows restricted to them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "buffer.hpp"
+#include "store.hpp"
+
+namespace onefit {
+
+// Positions [first, last) stand for the store columns column, column + 1, ...
+struct Segment {
+  std::size_t first;
+  std::size_t last;
+  std::size_t column;
+  std::size_t group;
+};
+
+// A kernel row as the passes read it: entry of position p in segment s at data[s.column + p -
+// s.first].
+class ActiveRow {
+ public:
+  const float* data = nullptr;
+
+ private:
+  friend class ActiveSet;
+  HeldRow held_;
+};
+
+// Which store columns the active variables are, in one of two ways. When they come in long runs the
+// passes read the store's rows in place. Otherwise (scattered rows, or a problem that has shrunk)
+// rows are gathered once into a small cache of compact rows, which the passes read instead.
+class ActiveSet {
+ public:
+  // `split`: positions from here on are the second group.
+  void set(KernelStore& store, std::span<const std::int32_t> columns, std::size_t split,
+           std::size_t cache_bytes);
+
+  std::size_t size() const { return columns_.size(); }
+  std::span<const Segment> segments() const { return segments_; }
+  std::int32_t column(std::size_t position) const { return columns_[position]; }
+  std::size_t group(std::size_t position) const { return position < split_ ? 0 : 1; }
+
+  // Whether row(position) can be had without evaluating kernel entries.
+  bool has(std::size_t position) const;
+
+  // Reads the row of a position; `also` are store rows worth evaluating along with it. `keep` is a
+  // row whose data must stay valid.
+  void row(std::size_t position, std::span<const std::int32_t> also, std::size_t threads,
+           const ActiveRow* keep, ActiveRow& out);
+
+  // Entry of a position in a row that `row` has given.
+  float entry(const ActiveRow& row, std::size_t position) const;
+
+ private:
+  bool compact() const { return !slot_of_.empty(); }
+  void find_segments();
+
+  KernelStore* store_ = nullptr;
+  std::vector<std::int32_t> columns_;
+  std::size_t split_ = 0;
+  std::vector<Segment> segments_;
+
+  // Compact rows: a ring of slots, filled in turn.
+  Buffer<float> cache_;
+  std::vector<std::int32_t> slot_of_;      // per position, -1 where absent; empty when not compact
+  std::vector<std::int32_t> position_in_;  // per slot
+  std::size_t stride_ = 0;
+  std::size_t next_slot_ = 0;
+};
+
+}  // namespace onefit

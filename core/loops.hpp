@@ -1,0 +1,95 @@
+// The loops that the time goes into, compiled once per instruction set and chosen at run time.
+//
+// Every loop is written as plain C++ over contiguous arrays, in a form that compilers vectorise: no
+// intrinsics, so that one source serves AVX-512, AVX2 and the plain build of any machine.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace onefit {
+
+// A variable that may not move up (down) gets its up (low) value shifted out of reach by this
+// much. Finite, so that sums with it stay ordinary numbers.
+inline constexpr float kNever = 1e30F;
+
+// Lower bound on the curvature of a step, as in LIBSVM: kernels that are not positive semi-definite
+// (sigmoid) and duplicate rows give a curvature of zero or less.
+inline constexpr float kTau = 1e-12F;
+
+// The CSR product works on this many kernel rows at a time.
+inline constexpr std::size_t kLanes = 16;
+
+// Dense data are laid out in panels of this many rows, feature by feature, so that products with a
+// panel read memory in order.
+inline constexpr std::size_t kPanel = 64;
+
+// Largest g + up and where it stands, smallest g + low.
+template <class G>
+struct Extremes {
+  G max_up = -kNever;
+  G min_low = kNever;
+  std::size_t index = 0;
+};
+
+// Largest gain and where it stands.
+struct Best {
+  float gain = 0.0F;
+  std::size_t index = 0;
+};
+
+struct Loops {
+  const char* name;
+
+  // g -= step * (ki - kj), then the extremes of g + up and g + low.
+  void (*sweep_f)(std::size_t n, float* g, const float* up, const float* low, const float* ki,
+                  const float* kj, float step, Extremes<float>* out);
+  void (*sweep_d)(std::size_t n, double* g, const float* up, const float* low, const float* ki,
+                  const float* kj, double step, Extremes<double>* out);
+
+  // Second-order choice: the largest (m - (g + low))^2 / (kii + diag - 2 ki) over g + low < m.
+  void (*second_f)(std::size_t n, const float* g, const float* low, const float* diag,
+                   const float* ki, float kii, float m, Best* out);
+  void (*second_d)(std::size_t n, const double* g, const float* low, const float* diag,
+                   const float* ki, float kii, double m, Best* out);
+
+  // acc += c0 r0 + c1 r1 + c2 r2 + c3 r3 in double precision.
+  void (*accumulate4)(std::size_t n, double* acc, const float* const* rows, const double* coef);
+
+  // Kernel values from dot products of one row with n others; `sq` are their squared norms.
+  void (*rbf_f)(std::size_t n, const float* dot, const float* sq, float sq_row, float gamma,
+                float* out);
+  void (*rbf_d)(std::size_t n, const double* dot, const double* sq, double sq_row, double gamma,
+                double* out);
+  // Distances in double precision, the exponential in float32.
+  void (*rbf_df)(std::size_t n, const double* dot, const double* sq, double sq_row, double gamma,
+                 float* out);
+  void (*rbf_from_distance)(std::size_t n, const float* distance, float gamma, float* out);
+  void (*distance_f)(std::size_t n, const float* dot, const float* sq, float sq_row, float* out);
+  void (*distance_d)(std::size_t n, const double* dot, const double* sq, double sq_row,
+                     double* out);
+
+  // dot[q * ld + t] = sum over k < d of rows[q * d + k] * panel[k * kPanel + t], for q < count and
+  // t < kPanel.
+  void (*panel_f)(std::size_t d, const float* panel, std::size_t count, const float* rows,
+                  float* dot, std::size_t ld);
+  void (*panel_d)(std::size_t d, const double* panel, std::size_t count, const double* rows,
+                  double* dot, std::size_t ld);
+
+  // tile[t * kLanes + l] = sum over the entries (c, v) of CSR row t of v * w[c * kLanes + l].
+  void (*csr_f)(std::size_t rows, const std::int64_t* indptr, const std::int32_t* indices,
+                const float* data, const float* w, float* tile);
+  void (*csr_d)(std::size_t rows, const std::int64_t* indptr, const std::int32_t* indices,
+                const double* data, const double* w, double* tile);
+};
+
+// The loops for this machine: the widest instruction set that it has.
+const Loops& loops();
+
+// Names that select_loops accepts here, widest first.
+std::size_t available_loops(const char** names, std::size_t max);
+
+// Chooses an instruction set by name (for tests); false when this machine does not have it.
+bool select_loops(const char* name);
+
+}  // namespace onefit

@@ -1,0 +1,391 @@
+// Compiled several times, once per instruction set, with ONEFIT_ISA as the name of the result and
+// ONEFIT_VECTOR_BYTES as the width of its registers.
+//
+// Nothing here may call an inline function of the standard library: the linker keeps one copy of
+// such a function for the whole program, and it might be the one that needs AVX-512.
+#include <cstring>
+
+#include "loops.hpp"
+
+#define ONEFIT_RESTRICT __restrict__
+
+namespace onefit {
+namespace {
+
+// ---- passes of the SMO loop ---------------------------------------------------------------------
+
+// An arg-max keeps a best value and its index in every lane of a vector and compares the lanes once
+// at the end. Compilers do not find that form by themselves, so these two passes use the vector
+// types that GCC and Clang have for every target. Two vectors at a time hide the latency of the
+// blends.
+
+template <class T, std::size_t L>
+struct VectorOf {
+  typedef T type __attribute__((vector_size(L * sizeof(T))));
+};
+template <class T, std::size_t L>
+using Vector = typename VectorOf<T, L>::type;
+
+template <class T, std::size_t L>
+inline Vector<T, L> load(const T* p) {
+  Vector<T, L> v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
+}
+
+template <class T, std::size_t L>
+inline Vector<T, L> fill(T value) {
+  return Vector<T, L>{} + value;
+}
+
+// Loads float32 as lanes of G.
+template <class G, std::size_t L>
+inline Vector<G, L> load_as(const float* p) {
+  if constexpr (sizeof(G) == sizeof(float)) {
+    return load<float, L>(p);
+  } else {
+    return __builtin_convertvector((load<float, L>(p)), Vector<G, L>);
+  }
+}
+
+// Integers as wide as T, so that a comparison of T selects among them.
+template <class T>
+struct IndexOf;
+template <>
+struct IndexOf<float> {
+  using type = std::int32_t;
+};
+template <>
+struct IndexOf<double> {
+  using type = std::int64_t;
+};
+
+template <class T, std::size_t L>
+struct ArgMax {
+  using Index = typename IndexOf<T>::type;
+  Vector<T, L> value;
+  Vector<Index, L> index;
+
+  explicit ArgMax(T lowest) : value(fill<T, L>(lowest)), index{} {}
+  void look(Vector<T, L> v, Vector<Index, L> at) {
+    const auto better = v > value;
+    value = better ? v : value;
+    index = better ? at : index;
+  }
+  void winner(T* best, std::size_t* where) const {
+    for (std::size_t l = 0; l < L; ++l) {
+      if (value[l] > *best) {
+        *best = value[l];
+        *where = static_cast<std::size_t>(index[l]);
+      }
+    }
+  }
+};
+
+template <class Index, std::size_t L>
+inline Vector<Index, L> count_up() {
+  Vector<Index, L> v{};
+  for (std::size_t l = 0; l < L; ++l) v[l] = static_cast<Index>(l);
+  return v;
+}
+
+template <class G>
+void sweep(std::size_t n, G* ONEFIT_RESTRICT g, const float* ONEFIT_RESTRICT up,
+           const float* ONEFIT_RESTRICT low, const float* ONEFIT_RESTRICT ki,
+           const float* ONEFIT_RESTRICT kj, G step, Extremes<G>* out) {
+  constexpr std::size_t L = ONEFIT_VECTOR_BYTES / sizeof(G);
+  using Index = typename IndexOf<G>::type;
+  const G never = static_cast<G>(kNever);
+  ArgMax<G, L> best0(-never);
+  ArgMax<G, L> best1(-never);
+  Vector<G, L> least0 = fill<G, L>(never);
+  Vector<G, L> least1 = least0;
+  Vector<Index, L> at = count_up<Index, L>();
+  const Vector<G, L> steps = fill<G, L>(step);
+  const auto pass = [&](std::size_t t, ArgMax<G, L>& best, Vector<G, L>& least) {
+    const Vector<G, L> v =
+        load<G, L>(g + t) - steps * (load_as<G, L>(ki + t) - load_as<G, L>(kj + t));
+    std::memcpy(g + t, &v, sizeof v);
+    best.look(v + load_as<G, L>(up + t), at);
+    const Vector<G, L> w = v + load_as<G, L>(low + t);
+    least = w < least ? w : least;
+    at += static_cast<Index>(L);
+  };
+  std::size_t t = 0;
+  for (; t + 2 * L <= n; t += 2 * L) {
+    pass(t, best0, least0);
+    pass(t + L, best1, least1);
+  }
+  if (t + L <= n) {
+    pass(t, best0, least0);
+    t += L;
+  }
+  Extremes<G> e;
+  best0.winner(&e.max_up, &e.index);
+  best1.winner(&e.max_up, &e.index);
+  least0 = least0 < least1 ? least0 : least1;
+  for (std::size_t l = 0; l < L; ++l) e.min_low = least0[l] < e.min_low ? least0[l] : e.min_low;
+  for (; t < n; ++t) {
+    const G v = g[t] - step * (static_cast<G>(ki[t]) - static_cast<G>(kj[t]));
+    g[t] = v;
+    const G u = v + static_cast<G>(up[t]);
+    const G w = v + static_cast<G>(low[t]);
+    if (u > e.max_up) {
+      e.max_up = u;
+      e.index = t;
+    }
+    e.min_low = w < e.min_low ? w : e.min_low;
+  }
+  *out = e;
+}
+
+// Gains are compared, not accumulated: float32 is enough for them whatever g is kept in.
+template <class G>
+void second(std::size_t n, const G* ONEFIT_RESTRICT g, const float* ONEFIT_RESTRICT low,
+            const float* ONEFIT_RESTRICT diag, const float* ONEFIT_RESTRICT ki, float kii, G m,
+            Best* out) {
+  constexpr std::size_t L = ONEFIT_VECTOR_BYTES / sizeof(G);
+  ArgMax<float, L> best0(0.0F);
+  ArgMax<float, L> best1(0.0F);
+  Vector<std::int32_t, L> at = count_up<std::int32_t, L>();
+  const Vector<G, L> ms = fill<G, L>(m);
+  const Vector<float, L> kiis = fill<float, L>(kii);
+  const Vector<float, L> zero{};
+  const Vector<float, L> tau = fill<float, L>(kTau);
+  const auto pass = [&](std::size_t t, ArgMax<float, L>& best) {
+    const Vector<G, L> violation = ms - (load<G, L>(g + t) + load_as<G, L>(low + t));
+    Vector<float, L> d;
+    if constexpr (sizeof(G) == sizeof(float)) {
+      d = violation;
+    } else {
+      d = __builtin_convertvector(violation, Vector<float, L>);
+    }
+    d = d > zero ? d : zero;
+    const Vector<float, L> k = load<float, L>(ki + t);
+    Vector<float, L> a = kiis + load<float, L>(diag + t) - (k + k);
+    a = a > tau ? a : tau;
+    best.look(d * d / a, at);
+    at += static_cast<std::int32_t>(L);
+  };
+  std::size_t t = 0;
+  for (; t + 2 * L <= n; t += 2 * L) {
+    pass(t, best0);
+    pass(t + L, best1);
+  }
+  if (t + L <= n) {
+    pass(t, best0);
+    t += L;
+  }
+  Best b;
+  best0.winner(&b.gain, &b.index);
+  best1.winner(&b.gain, &b.index);
+  for (; t < n; ++t) {
+    const float violation = static_cast<float>(m - (g[t] + static_cast<G>(low[t])));
+    const float d = violation > 0.0F ? violation : 0.0F;
+    const float curvature = kii + diag[t] - 2.0F * ki[t];
+    const float a = curvature > kTau ? curvature : kTau;
+    if (d * d / a > b.gain) {
+      b.gain = d * d / a;
+      b.index = t;
+    }
+  }
+  *out = b;
+}
+
+void accumulate4(std::size_t n, double* ONEFIT_RESTRICT acc, const float* const* rows,
+                 const double* coef) {
+  const float* ONEFIT_RESTRICT r0 = rows[0];
+  const float* ONEFIT_RESTRICT r1 = rows[1];
+  const float* ONEFIT_RESTRICT r2 = rows[2];
+  const float* ONEFIT_RESTRICT r3 = rows[3];
+  const double c0 = coef[0];
+  const double c1 = coef[1];
+  const double c2 = coef[2];
+  const double c3 = coef[3];
+#pragma omp simd
+  for (std::size_t t = 0; t < n; ++t) {
+    acc[t] += (c0 * static_cast<double>(r0[t]) + c1 * static_cast<double>(r1[t])) +
+              (c2 * static_cast<double>(r2[t]) + c3 * static_cast<double>(r3[t]));
+  }
+}
+
+// ---- the exponential ----------------------------------------------------------------------------
+
+// exp(x) for x <= 0: x = k ln2 + r with |r| <= ln2 / 2, Taylor's series in r (the first term left
+// out is below half a unit in the last place), then k goes into the exponent bits. The lowest x has
+// a k whose exponent bits are all zero, so that what would be subnormal becomes 0 without a branch.
+inline float exp_negative(float x) {
+  const float lowest = -88.0F;
+  const float z = x > lowest ? x : lowest;
+  const std::int32_t k = static_cast<std::int32_t>(z * 1.44269504F - 0.5F);
+  const float kf = static_cast<float>(k);
+  float r = z - kf * 0.693145752F;  // ln2 in two parts: the first has few enough bits that
+  r = r - kf * 1.42860682e-6F;      // its product with k is exact
+  float p = 1.0F / 5040.0F;
+  p = p * r + 1.0F / 720.0F;
+  p = p * r + 1.0F / 120.0F;
+  p = p * r + 1.0F / 24.0F;
+  p = p * r + 1.0F / 6.0F;
+  p = p * r + 0.5F;
+  p = p * r + 1.0F;
+  p = p * r + 1.0F;
+  const std::int32_t bits = (k + 127) << 23;
+  float scale;
+  std::memcpy(&scale, &bits, sizeof scale);
+  return p * scale;
+}
+
+inline double exp_negative(double x) {
+  const double lowest = -709.0;
+  const double z = x > lowest ? x : lowest;
+  const std::int32_t k = static_cast<std::int32_t>(z * 1.4426950408889634 - 0.5);
+  const double kf = static_cast<double>(k);
+  double r = z - kf * 0.69314718036912382;
+  r = r - kf * 1.9082149292705877e-10;
+  double p = 1.0 / 6227020800.0;
+  p = p * r + 1.0 / 479001600.0;
+  p = p * r + 1.0 / 39916800.0;
+  p = p * r + 1.0 / 3628800.0;
+  p = p * r + 1.0 / 362880.0;
+  p = p * r + 1.0 / 40320.0;
+  p = p * r + 1.0 / 5040.0;
+  p = p * r + 1.0 / 720.0;
+  p = p * r + 1.0 / 120.0;
+  p = p * r + 1.0 / 24.0;
+  p = p * r + 1.0 / 6.0;
+  p = p * r + 0.5;
+  p = p * r + 1.0;
+  p = p * r + 1.0;
+  const std::int64_t bits = (static_cast<std::int64_t>(k) + 1023) << 52;
+  double scale;
+  std::memcpy(&scale, &bits, sizeof scale);
+  return p * scale;
+}
+
+template <class T>
+void rbf(std::size_t n, const T* ONEFIT_RESTRICT dot, const T* ONEFIT_RESTRICT sq, T sq_row,
+         T gamma, T* ONEFIT_RESTRICT out) {
+#pragma omp simd
+  for (std::size_t t = 0; t < n; ++t) {
+    T d = sq[t] + sq_row - 2 * dot[t];
+    d = d > 0 ? d : 0;
+    out[t] = exp_negative(-gamma * d);
+  }
+}
+
+void rbf_df(std::size_t n, const double* ONEFIT_RESTRICT dot, const double* ONEFIT_RESTRICT sq,
+            double sq_row, double gamma, float* ONEFIT_RESTRICT out) {
+#pragma omp simd
+  for (std::size_t t = 0; t < n; ++t) {
+    double d = sq[t] + sq_row - 2 * dot[t];
+    d = d > 0 ? d : 0;
+    out[t] = exp_negative(static_cast<float>(-gamma * d));
+  }
+}
+
+void rbf_from_distance(std::size_t n, const float* ONEFIT_RESTRICT distance, float gamma,
+                       float* ONEFIT_RESTRICT out) {
+#pragma omp simd
+  for (std::size_t t = 0; t < n; ++t) {
+    out[t] = exp_negative(-gamma * distance[t]);
+  }
+}
+
+template <class T>
+void distance(std::size_t n, const T* ONEFIT_RESTRICT dot, const T* ONEFIT_RESTRICT sq, T sq_row,
+              T* ONEFIT_RESTRICT out) {
+#pragma omp simd
+  for (std::size_t t = 0; t < n; ++t) {
+    const T d = sq[t] + sq_row - 2 * dot[t];
+    out[t] = d > 0 ? d : 0;
+  }
+}
+
+// ---- dot products with a panel of rows ----------------------------------------------------------
+
+// Q queries times Width vectors of a panel, all sums in registers: each value of the panel that is
+// loaded serves Q products, each value of a query Width of them.
+template <class T, std::size_t Q, std::size_t Width>
+inline void panel_part(std::size_t d, const T* panel, const T* rows, T* dot, std::size_t ld) {
+  constexpr std::size_t L = ONEFIT_VECTOR_BYTES / sizeof(T);
+  Vector<T, L> acc[Q][Width] = {};
+  for (std::size_t k = 0; k < d; ++k) {
+    Vector<T, L> x[Width];
+    for (std::size_t w = 0; w < Width; ++w) x[w] = load<T, L>(panel + k * kPanel + w * L);
+    for (std::size_t q = 0; q < Q; ++q) {
+      const Vector<T, L> v = fill<T, L>(rows[q * d + k]);
+      for (std::size_t w = 0; w < Width; ++w) acc[q][w] += v * x[w];
+    }
+  }
+  for (std::size_t q = 0; q < Q; ++q) {
+    for (std::size_t w = 0; w < Width; ++w) {
+      std::memcpy(dot + q * ld + w * L, &acc[q][w], sizeof acc[q][w]);
+    }
+  }
+}
+
+template <class T>
+void panel(std::size_t d, const T* x, std::size_t count, const T* rows, T* dot, std::size_t ld) {
+  constexpr std::size_t L = ONEFIT_VECTOR_BYTES / sizeof(T);
+  // Registers: 4 x 4 sums where there are 32 (AVX-512), 4 x 2 where there are 16.
+  constexpr std::size_t Width = ONEFIT_VECTOR_BYTES == 64 ? 4 : 2;
+  for (std::size_t t = 0; t < kPanel; t += Width * L) {
+    std::size_t q = 0;
+    for (; q + 4 <= count; q += 4) {
+      panel_part<T, 4, Width>(d, x + t, rows + q * d, dot + q * ld + t, ld);
+    }
+    for (; q < count; ++q) {
+      panel_part<T, 1, Width>(d, x + t, rows + q * d, dot + q * ld + t, ld);
+    }
+  }
+}
+
+// ---- CSR rows times a small dense block ---------------------------------------------------------
+
+template <class T>
+void csr(std::size_t rows, const std::int64_t* indptr, const std::int32_t* indices, const T* data,
+         const T* ONEFIT_RESTRICT w, T* ONEFIT_RESTRICT tile) {
+  for (std::size_t t = 0; t < rows; ++t) {
+    T acc[kLanes] = {};
+    for (std::int64_t e = indptr[t]; e < indptr[t + 1]; ++e) {
+      const T v = data[e];
+      const T* wc = w + static_cast<std::size_t>(indices[e]) * kLanes;
+#pragma omp simd
+      for (std::size_t l = 0; l < kLanes; ++l) {
+        acc[l] += v * wc[l];
+      }
+    }
+    for (std::size_t l = 0; l < kLanes; ++l) {
+      tile[t * kLanes + l] = acc[l];
+    }
+  }
+}
+
+}  // namespace
+
+#define ONEFIT_STRING2(x) #x
+#define ONEFIT_STRING(x) ONEFIT_STRING2(x)
+#define ONEFIT_TABLE2(isa) loops_##isa
+#define ONEFIT_TABLE(isa) ONEFIT_TABLE2(isa)
+
+extern const Loops ONEFIT_TABLE(ONEFIT_ISA);
+const Loops ONEFIT_TABLE(ONEFIT_ISA) = {
+    ONEFIT_STRING(ONEFIT_ISA),
+    sweep<float>,
+    sweep<double>,
+    second<float>,
+    second<double>,
+    accumulate4,
+    rbf<float>,
+    rbf<double>,
+    rbf_df,
+    rbf_from_distance,
+    distance<float>,
+    distance<double>,
+    panel<float>,
+    panel<double>,
+    csr<float>,
+    csr<double>,
+};
+
+}  // namespace onefit

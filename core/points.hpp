@@ -1,0 +1,78 @@
+// Rows of data, laid out so that dot products of a few rows with all of them are fast.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "buffer.hpp"
+
+namespace onefit {
+
+template <class S>
+struct DenseView {
+  const S* data;
+  std::size_t rows;
+  std::size_t cols;
+};
+
+struct CsrView {
+  const double* data;
+  const std::int32_t* indices;
+  const std::int64_t* indptr;
+  std::size_t rows;
+  std::size_t cols;
+};
+
+// How many rows a block of queries may have, and how many columns are worked on at a time: the
+// products of a block with a tile stay in the second-level cache until the kernel is applied.
+inline constexpr std::size_t kQueries = 64;
+inline constexpr std::size_t kTile = 1024;
+
+template <class T>
+class Points {
+ public:
+  // `centre` (cols values, or nullptr) is subtracted from every row; then all is times `scale`.
+  template <class S>
+  Points(DenseView<S> view, const double* centre, double scale);
+  Points(CsrView view, double scale);
+
+  std::size_t rows() const { return rows_; }
+  std::size_t cols() const { return cols_; }
+  const T* squared_norms() const { return sq_.data(); }
+
+  // Some rows of a set of points in the layout that `dots` of another (or the same) set reads.
+  struct Queries {
+    std::size_t count = 0;
+    std::vector<T> values;
+    std::vector<T> sq;
+  };
+
+  // Reads rows of `from` as queries for this set.
+  void gather(const Points& from, std::span<const std::int32_t> rows, Queries& out) const;
+
+  // How many queries at a time are worth waiting for.
+  std::size_t preferred_queries() const;
+
+  // tile[q * kTile + t - first] = <query q, row t> for first <= t < last <= first + kTile.
+  // `first` is a multiple of kTile. `scratch` is this thread's.
+  void dots(const Queries& queries, std::size_t first, std::size_t last, T* tile,
+            std::vector<T>& scratch) const;
+
+ private:
+  // Dense: value k of row i at values_[((i / kPanel) * cols_ + k) * kPanel + i % kPanel].
+  std::size_t dense_at(std::size_t row, std::size_t col) const;
+  void start_dense();
+  void read_row(std::size_t row, std::size_t stride, T* out) const;
+
+  bool sparse_ = false;
+  std::size_t rows_;
+  std::size_t cols_;
+  Buffer<T> values_;
+  std::vector<std::int64_t> indptr_;
+  std::vector<std::int32_t> indices_;
+  std::vector<T> sq_;
+};
+
+}  // namespace onefit

@@ -1,0 +1,38 @@
+// The dual problem of every support vector machine here, as data.
+//
+//   minimise    1/2 b' K b - p' b + kink * |b|_1
+//   subject to  lower <= b <= upper,  and sum(b) of each group unchanged from the start
+//
+// K is the kernel matrix over `rows` of a store (a row may occur more than once). For C-SVC b = y *
+// a and p = y: the bounds are [0, C] for y = +1 and [-C, 0] for y = -1, and the sign of y
+// disappears from the kernel. For epsilon-SVR p = y, kink = epsilon and the bounds are [-C, C],
+// half the variables of the usual form. The nu variants have two groups: the variables before
+// `split` and those from it on.
+//
+// A row that takes no part (held out, weight zero) has lower = upper = 0: it is never chosen, and
+// its gradient p - (K b) is what the model says about it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace onefit {
+
+struct Problem {
+  std::vector<std::int32_t> rows;
+  std::vector<double> linear;  // p
+  std::vector<double> lower;
+  std::vector<double> upper;
+  double kink = 0.0;
+  std::size_t split = 0;  // variables of the first group; all of them when there is one group
+
+  // Where to start: feasible, or empty for 0. The gradient p - K b belongs to it, or is empty and
+  // then computed.
+  std::vector<double> start;
+  std::vector<double> start_gradient;
+
+  std::size_t size() const { return rows.size(); }
+};
+
+}  // namespace onefit

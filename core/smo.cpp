@@ -1,0 +1,532 @@
+#include "smo.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+#include "active.hpp"
+#include "loops.hpp"
+
+namespace onefit {
+namespace {
+
+// Fewer variables than this are swept faster than they are shrunk.
+constexpr std::size_t kShrinkFrom = 1000;
+// Variables are dropped when at most this share of them would remain.
+constexpr double kShrinkTo = 0.7;
+// Iterations between looks at the interrupt.
+constexpr std::int64_t kPoll = 128;
+// A solve gives up when so many iterations together (or this many times the number of variables)
+// improve the objective by less than this part of it. Low-rank kernels with a large C get there:
+// float32 entries make them slightly indefinite, and a tight tolerance is then out of reach.
+constexpr std::int64_t kWindow = 1000000;
+constexpr std::int64_t kWindowPerVariable = 10;
+constexpr double kLeastProgress = 1e-12;
+// A float32 gradient is trusted down to this many units in the last place of its largest entry.
+constexpr double kFloatUlps = 16.0;
+
+// The kernels of the passes for one gradient type.
+template <class G>
+struct Passes;
+template <>
+struct Passes<float> {
+  static auto sweep() { return loops().sweep_f; }
+  static auto second() { return loops().second_f; }
+};
+template <>
+struct Passes<double> {
+  static auto sweep() { return loops().sweep_d; }
+  static auto second() { return loops().second_d; }
+};
+
+enum class End { GapReached, MaxIter, Stalled, Interrupted };
+
+// Extremes of the gradient within a group of variables.
+template <class G>
+struct GroupState {
+  G max_up = -kNever;
+  G min_low = kNever;
+  std::size_t index = 0;  // the position of max_up
+  double gap() const { return static_cast<double>(max_up) - static_cast<double>(min_low); }
+};
+
+class Smo {
+ public:
+  Smo(KernelStore& store, const Problem& problem, const Settings& settings,
+      std::size_t scratch_bytes, Interrupt& interrupt)
+      : store_(store),
+        problem_(problem),
+        settings_(settings),
+        scratch_bytes_(scratch_bytes),
+        interrupt_(interrupt),
+        n_(problem.size()),
+        beta_(problem.start),
+        gradient_(problem.start_gradient),
+        variable_(n_),
+        up_(n_),
+        low_(n_),
+        diagonal_(n_) {
+    if (beta_.empty()) {
+      beta_.assign(n_, 0.0);
+      gradient_ = problem.linear;
+    }
+    columns_.reserve(n_);
+    likely_.reserve(kQueries + 1);
+    also_.reserve(kQueries);
+  }
+
+  Solution run() {
+    if (gradient_.empty()) refresh_gradient();
+    Status status = Status::Converged;
+    bool wide = !float_suffices(settings_.tol);
+    for (;;) {
+      activate_all();
+      const End end =
+          wide ? iterate(gradient64_, settings_.tol) : iterate(gradient32_, settings_.tol);
+      const bool shrunk = active_.size() < n_;
+      if (wide && !shrunk) {
+        gradient_.assign(gradient64_.data(), gradient64_.data() + n_);
+      } else if (end != End::Interrupted) {
+        refresh_gradient();
+      }
+      if (end == End::Interrupted) {
+        status = Status::Interrupted;
+        break;
+      }
+      if (full_gap() < settings_.tol) break;
+      if (end == End::MaxIter) {
+        status = Status::MaxIter;
+        break;
+      }
+      // The gradient was exact and no variable was missing: nothing more can be done.
+      if (wide && (!shrunk || (end == End::Stalled && active_gap() >= settings_.tol))) {
+        status = Status::Stalled;
+        break;
+      }
+      // Rounding of the float32 gradient, not a dropped variable, is why the gap is not there yet.
+      if (!shrunk || active_gap() > settings_.tol) wide = true;
+    }
+    return finish(status);
+  }
+
+ private:
+  // ---- the state of one variable ----------------------------------------------------------------
+
+  float up_shift(std::size_t v) const {
+    if (!(beta_[v] < problem_.upper[v])) return -kNever;
+    return static_cast<float>(beta_[v] < 0.0 ? problem_.kink : -problem_.kink);
+  }
+  float low_shift(std::size_t v) const {
+    if (!(beta_[v] > problem_.lower[v])) return kNever;
+    return static_cast<float>(beta_[v] > 0.0 ? -problem_.kink : problem_.kink);
+  }
+  // How far the variable can move before it meets a bound or, with a kink, zero.
+  double room_up(std::size_t v) const {
+    return problem_.kink > 0.0 && beta_[v] < 0.0 ? -beta_[v] : problem_.upper[v] - beta_[v];
+  }
+  double room_down(std::size_t v) const {
+    return problem_.kink > 0.0 && beta_[v] > 0.0 ? beta_[v] : beta_[v] - problem_.lower[v];
+  }
+  void move(std::size_t v, double step, double room) {
+    if (std::abs(step) < room) {
+      beta_[v] += step;
+      return;
+    }
+    // Land on the bound (or on zero) exactly.
+    const bool at_zero = problem_.kink > 0.0 && beta_[v] != 0.0 && (beta_[v] < 0.0) == (step > 0.0);
+    beta_[v] = at_zero ? 0.0 : step > 0.0 ? problem_.upper[v] : problem_.lower[v];
+  }
+
+  std::size_t group_of(std::size_t v) const { return v < problem_.split ? 0 : 1; }
+
+  // ---- gradients --------------------------------------------------------------------------------
+
+  bool float_suffices(double tol) const {
+    double largest = problem_.kink;
+    for (const double g : gradient_) largest = std::max(largest, std::abs(g));
+    return tol > kFloatUlps * largest * std::numeric_limits<float>::epsilon();
+  }
+
+  // gradient = p - K beta in double precision, from the kernel rows of the variables that are not
+  // 0.
+  void refresh_gradient() {
+    gradient_ = problem_.linear;
+    ActiveSet all;
+    all.set(store_, problem_.rows, problem_.split, 0);
+    std::vector<std::size_t> nonzero;
+    for (std::size_t v = 0; v < n_; ++v) {
+      if (beta_[v] != 0.0) nonzero.push_back(v);
+    }
+    constexpr std::size_t kRows = 4;
+    ActiveRow rows[kRows];
+    const float* data[kRows];
+    double coef[kRows];
+    for (std::size_t k0 = 0; k0 < nonzero.size(); k0 += kRows) {
+      for (std::size_t r = 0; r < kRows; ++r) {
+        const std::size_t k = std::min(k0 + r, nonzero.size() - 1);
+        coef[r] = k0 + r < nonzero.size() ? -beta_[nonzero[k]] : 0.0;
+        if (!all.has(nonzero[k])) {
+          also_.clear();
+          for (std::size_t l = k + 1; l < nonzero.size() && also_.size() < kQueries; ++l) {
+            also_.push_back(problem_.rows[nonzero[l]]);
+          }
+        }
+        all.row(nonzero[k], also_, settings_.threads, nullptr, rows[r]);
+        data[r] = rows[r].data;
+      }
+      for (const Segment& s : all.segments()) {
+        const float* at[kRows];
+        for (std::size_t r = 0; r < kRows; ++r) at[r] = data[r] + s.column;
+        loops().accumulate4(s.last - s.first, gradient_.data() + s.first, at, coef);
+      }
+    }
+  }
+
+  // ---- the active set ---------------------------------------------------------------------------
+
+  void activate_all() {
+    for (std::size_t v = 0; v < n_; ++v) variable_[v] = static_cast<std::int32_t>(v);
+    set_active(n_, problem_.split);
+    gradient32_.at_least(n_);
+    gradient64_.at_least(n_);
+    for (std::size_t v = 0; v < n_; ++v) {
+      gradient32_[v] = static_cast<float>(gradient_[v]);
+      gradient64_[v] = gradient_[v];
+    }
+  }
+
+  // Makes variable_[0 .. count) the active set; the first `split` of them are the first group.
+  void set_active(std::size_t count, std::size_t split) {
+    columns_.clear();
+    for (std::size_t p = 0; p < count; ++p) {
+      const auto v = static_cast<std::size_t>(variable_[p]);
+      const std::int32_t row = problem_.rows[v];
+      columns_.push_back(row);
+      up_[p] = up_shift(v);
+      low_[p] = low_shift(v);
+      diagonal_[p] = store_.diagonal()[row];
+    }
+    active_.set(store_, columns_, split, scratch_bytes_);
+  }
+
+  // Drops the variables that cannot be chosen now and are unlikely to be chosen later: those whose
+  // up value is below every low value and whose low value is above every up value.
+  template <class G>
+  bool shrink(G* g, const GroupState<G>* groups) {
+    const std::size_t before = active_.size();
+    const auto keeps = [&](std::size_t p) {
+      const GroupState<G>& s = groups[active_.group(p)];
+      return g[p] + static_cast<G>(up_[p]) >= s.min_low ||
+             g[p] + static_cast<G>(low_[p]) <= s.max_up;
+    };
+    std::size_t kept = 0;
+    for (std::size_t p = 0; p < before; ++p) kept += keeps(p) ? 1 : 0;
+    if (static_cast<double>(kept) > kShrinkTo * static_cast<double>(before)) return false;
+    // Compact rows have to fit, most of them, or they would be gathered over and over.
+    if (kept * kept * sizeof(float) > 2 * scratch_bytes_) return false;
+
+    std::size_t to = 0;
+    std::size_t split = 0;
+    for (std::size_t p = 0; p < before; ++p) {
+      if (!keeps(p)) continue;
+      split += active_.group(p) == 0 ? 1 : 0;
+      variable_[to] = variable_[p];
+      g[to] = g[p];
+      ++to;
+    }
+    set_active(kept, split);
+    return true;
+  }
+
+  // ---- the loop ---------------------------------------------------------------------------------
+
+  // Subtracts step * (ki - kj) from g and finds the extremes of each group.
+  template <class G>
+  void sweep(G* g, const float* ki, const float* kj, G step, GroupState<G>* groups) const {
+    groups[0] = groups[1] = GroupState<G>{};
+    const auto pass = Passes<G>::sweep();
+    for (const Segment& s : active_.segments()) {
+      const std::size_t length = s.last - s.first;
+      Extremes<G> e;
+      pass(length, g + s.first, up_.data() + s.first, low_.data() + s.first, ki + s.column,
+           kj + s.column, step, &e);
+      GroupState<G>& state = groups[s.group];
+      if (e.max_up > state.max_up) {
+        state.max_up = e.max_up;
+        state.index = s.first + e.index;
+      }
+      state.min_low = std::min(state.min_low, e.min_low);
+    }
+  }
+
+  struct Partner {
+    float gain = 0.0F;
+    std::size_t position = 0;
+  };
+
+  // The position whose step with i promises most.
+  template <class G>
+  Partner best_partner(const G* g, const ActiveRow& ki, std::size_t i, G m) const {
+    Partner best;
+    const std::size_t group = active_.group(i);
+    for (const Segment& s : active_.segments()) {
+      if (s.group != group) continue;
+      Best found;
+      Passes<G>::second()(s.last - s.first, g + s.first, low_.data() + s.first,
+                          diagonal_.data() + s.first, ki.data + s.column, diagonal_[i], m, &found);
+      if (found.gain > best.gain) best = {found.gain, s.first + found.index};
+    }
+    return best;
+  }
+
+  // The rows most likely to be asked for next: the worst violators that the store does not have, in
+  // a short list that is kept sorted while all variables pass by.
+  template <class G>
+  void collect_likely(const G* g, const GroupState<G>* groups) {
+    const std::size_t most = store_.preferred_rows();
+    likely_.clear();
+    G threshold = 0;
+    for (std::size_t p = 0; p < active_.size(); ++p) {
+      const GroupState<G>& s = groups[active_.group(p)];
+      const G up = g[p] + static_cast<G>(up_[p]) - s.min_low;
+      const G low = s.max_up - g[p] - static_cast<G>(low_[p]);
+      const G violation = up > low ? up : low;
+      if (!(violation > threshold) || store_.has(active_.column(p))) continue;
+      if (likely_.size() == most) likely_.pop_back();
+      const Likely entry{static_cast<double>(violation), active_.column(p)};
+      likely_.insert(std::upper_bound(likely_.begin(), likely_.end(), entry,
+                                      [](const Likely& a, const Likely& b) {
+                                        return a.violation > b.violation;
+                                      }),
+                     entry);
+      if (likely_.size() == most) threshold = static_cast<G>(likely_.back().violation);
+    }
+    also_.clear();
+    for (const Likely& entry : likely_) also_.push_back(entry.row);
+  }
+
+  template <class G>
+  void fetch(const G* g, const GroupState<G>* groups, std::size_t position, const ActiveRow* keep,
+             ActiveRow& out) {
+    if (!active_.has(position)) {
+      collect_likely(g, groups);
+      until_poll_ = 0;  // evaluating a batch can take long: look at the interrupt after it
+    }
+    active_.row(position, also_, settings_.threads, keep, out);
+  }
+
+  template <class G>
+  End iterate(Buffer<G>& gradient, double tol) {
+    G* g = gradient.data();
+    GroupState<G> groups[2];
+    ActiveRow rows[2];
+    ActiveRow row_j;
+    sweep(g, zeros(), zeros(), G{0}, groups);
+    const bool two_groups = problem_.split < n_;
+    // LIBSVM's rhythm: often enough for small problems, seldom enough for large ones.
+    const std::int64_t shrink_every = static_cast<std::int64_t>(std::min<std::size_t>(n_, 1000));
+    std::int64_t until_shrink = shrink_every;
+    const bool may_shrink = settings_.shrinking && n_ >= kShrinkFrom;
+    for (;;) {
+      const double gap = std::max(groups[0].gap(), groups[1].gap());
+      if (gap < tol || gap < resolution(groups)) return End::GapReached;
+      if (settings_.max_iter >= 0 && n_iter_ >= settings_.max_iter) return End::MaxIter;
+      if (--until_poll_ < 0) {
+        until_poll_ = kPoll;
+        if (interrupt_.requested()) return End::Interrupted;
+      }
+      if (may_shrink && --until_shrink <= 0) {
+        until_shrink = shrink_every;
+        if (shrink(g, groups)) {
+          sweep(g, zeros(), zeros(), G{0}, groups);
+          continue;
+        }
+      }
+
+      std::size_t i = 0;
+      const ActiveRow* ki = nullptr;
+      Partner partner;
+      for (std::size_t group = 0; group <= (two_groups ? 1U : 0U); ++group) {
+        if (groups[group].gap() <= 0.0) continue;
+        const std::size_t position = groups[group].index;
+        fetch(g, groups, position, ki, rows[group]);
+        const Partner found = best_partner(g, rows[group], position, groups[group].max_up);
+        if (found.gain > partner.gain) {
+          partner = found;
+          i = position;
+          ki = &rows[group];
+        }
+      }
+      if (ki == nullptr) return End::Stalled;
+      const std::size_t j = partner.position;
+      fetch(g, groups, j, ki, row_j);
+
+      const auto vi = static_cast<std::size_t>(variable_[i]);
+      const auto vj = static_cast<std::size_t>(variable_[j]);
+      const double slope = static_cast<double>(g[i]) + static_cast<double>(up_[i]) -
+                           static_cast<double>(g[j]) - static_cast<double>(low_[j]);
+      const double curvature =
+          std::max(static_cast<double>(diagonal_[i]) + static_cast<double>(diagonal_[j]) -
+                       2.0 * static_cast<double>(active_.entry(*ki, j)),
+                   static_cast<double>(kTau));
+      const double room_i = room_up(vi);
+      const double room_j = room_down(vj);
+      const double step = std::min({slope / curvature, room_i, room_j});
+      const double before_i = beta_[vi];
+      const double before_j = beta_[vj];
+      move(vi, step, room_i);
+      move(vj, -step, room_j);
+      if (beta_[vi] == before_i && beta_[vj] == before_j) return End::Stalled;
+      up_[i] = up_shift(vi);
+      low_[i] = low_shift(vi);
+      up_[j] = up_shift(vj);
+      low_[j] = low_shift(vj);
+      sweep(g, ki->data, row_j.data, static_cast<G>(step), groups);
+      ++n_iter_;
+      progress_ += step * (slope - 0.5 * step * curvature);
+      if (--until_progress_ == 0 && !made_progress()) return End::Stalled;
+    }
+  }
+
+  // Whether the window that ends here improved the objective; starts the next one.
+  bool made_progress() {
+    total_progress_ += progress_;
+    const bool enough = progress_ > kLeastProgress * total_progress_;
+    progress_ = 0.0;
+    until_progress_ = window();
+    return enough;
+  }
+  std::int64_t window() const {
+    return std::max(kWindow, kWindowPerVariable * static_cast<std::int64_t>(n_));
+  }
+
+  // Below this a float32 gradient cannot tell values apart; its caller goes on in double precision.
+  template <class G>
+  static double resolution(const GroupState<G>* groups) {
+    if constexpr (std::is_same_v<G, double>) {
+      return 0.0;
+    } else {
+      double largest = 0.0;
+      for (std::size_t k = 0; k < 2; ++k) {
+        if (groups[k].gap() > 0.0) {
+          largest = std::max({largest, std::abs(static_cast<double>(groups[k].max_up)),
+                              std::abs(static_cast<double>(groups[k].min_low))});
+        }
+      }
+      return kFloatUlps * largest * std::numeric_limits<float>::epsilon();
+    }
+  }
+
+  // A row of zeros as long as any segment reaches, for a sweep that only looks.
+  const float* zeros() {
+    if (zeros_.empty()) zeros_.assign(std::max(store_.size(), n_) + kPanel, 0.0F);
+    return zeros_.data();
+  }
+
+  // ---- the end ----------------------------------------------------------------------------------
+
+  // The KKT gap over all variables (or the active ones) from the double-precision gradient.
+  double gap_of(std::size_t count, bool active_only) const {
+    double max_up[2] = {-kNever, -kNever};
+    double min_low[2] = {kNever, kNever};
+    for (std::size_t k = 0; k < count; ++k) {
+      const std::size_t v = active_only ? static_cast<std::size_t>(variable_[k]) : k;
+      const std::size_t group = group_of(v);
+      max_up[group] = std::max(max_up[group], gradient_[v] + static_cast<double>(up_shift(v)));
+      min_low[group] = std::min(min_low[group], gradient_[v] + static_cast<double>(low_shift(v)));
+    }
+    const double gap = std::max(max_up[0] - min_low[0], max_up[1] - min_low[1]);
+    return std::max(gap, 0.0);
+  }
+  double full_gap() const { return gap_of(n_, false); }
+  double active_gap() const { return gap_of(active_.size(), true); }
+
+  // LIBSVM's rule for the offset of a group: the mean over variables strictly between their bounds,
+  // or the middle of the interval that the others leave.
+  double offset(std::size_t group) const {
+    double sum = 0.0;
+    std::size_t count = 0;
+    double max_up = -kNever;
+    double min_low = kNever;
+    for (std::size_t v = 0; v < n_; ++v) {
+      if (group_of(v) != group) continue;
+      const double up = gradient_[v] + static_cast<double>(up_shift(v));
+      const double low = gradient_[v] + static_cast<double>(low_shift(v));
+      if (up == low) {
+        sum += up;
+        ++count;
+      }
+      max_up = std::max(max_up, up);
+      min_low = std::min(min_low, low);
+    }
+    if (count > 0) return sum / static_cast<double>(count);
+    const bool any_up = max_up > -kNever / 2;
+    const bool any_low = min_low < kNever / 2;
+    if (any_up && any_low) return (max_up + min_low) / 2;
+    return any_up ? max_up : any_low ? min_low : 0.0;
+  }
+
+  Solution finish(Status status) {
+    Solution solution;
+    solution.status = status;
+    solution.n_iter = n_iter_;
+    solution.gap = full_gap();
+    for (std::size_t group = 0; group < 2; ++group) solution.offset[group] = offset(group);
+    double objective = 0.0;
+    for (std::size_t v = 0; v < n_; ++v) {
+      objective += -0.5 * beta_[v] * (problem_.linear[v] + gradient_[v]) +
+                   problem_.kink * std::abs(beta_[v]);
+    }
+    solution.objective = objective;
+    solution.beta = std::move(beta_);
+    solution.gradient = std::move(gradient_);
+    return solution;
+  }
+
+  struct Likely {
+    double violation;
+    std::int32_t row;
+  };
+
+  KernelStore& store_;
+  const Problem& problem_;
+  const Settings& settings_;
+  const std::size_t scratch_bytes_;
+  Interrupt& interrupt_;
+  const std::size_t n_;
+
+  // Per variable.
+  std::vector<double> beta_;
+  std::vector<double> gradient_;
+
+  // Per active position.
+  std::vector<std::int32_t> variable_;
+  std::vector<float> up_;
+  std::vector<float> low_;
+  std::vector<float> diagonal_;
+  Buffer<float> gradient32_;
+  Buffer<double> gradient64_;
+  ActiveSet active_;
+
+  // Work space, reserved once.
+  std::vector<std::int32_t> columns_;
+  std::vector<Likely> likely_;
+  std::vector<std::int32_t> also_;
+  std::vector<float> zeros_;
+
+  std::int64_t n_iter_ = 0;
+  std::int64_t until_poll_ = 0;
+  std::int64_t until_progress_ = window();
+  double progress_ = 0.0;
+  double total_progress_ = 0.0;
+};
+
+}  // namespace
+
+Solution solve(KernelStore& store, const Problem& problem, const Settings& settings,
+               std::size_t scratch_bytes, Interrupt& interrupt) {
+  return Smo(store, problem, settings, scratch_bytes, interrupt).run();
+}
+
+}  // namespace onefit

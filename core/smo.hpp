@@ -1,0 +1,25 @@
+// Sequential minimal optimisation with second-order selection (Fan, Chen & Lin, JMLR 2005).
+//
+// With g = p - K b, raising b_i and lowering b_j by the same s > 0 changes the objective by
+// -s (u_i - l_j) + s^2/2 (K_ii + K_jj - 2 K_ij), where u_i = g_i (less `kink` when b_i >= 0, plus
+// it when b_i < 0) and l_j likewise. At the optimum no u_i of a variable that may rise exceeds an
+// l_j of one that may fall; max u - min l is the KKT gap, and the stopping rule is LIBSVM's: gap <
+// tol.
+//
+// What makes it fast: whether a variable may rise or fall, and its kink, live in two arrays `up`
+// and `low` that are added to g (a huge number where it may not), so that one branch-free pass over
+// contiguous arrays updates the gradient and finds the next candidate.
+#pragma once
+
+#include "interrupt.hpp"
+#include "problem.hpp"
+#include "solution.hpp"
+#include "store.hpp"
+
+namespace onefit {
+
+// `scratch_bytes`: memory for compact copies of kernel rows.
+Solution solve(KernelStore& store, const Problem& problem, const Settings& settings,
+               std::size_t scratch_bytes, Interrupt& interrupt);
+
+}  // namespace onefit

@@ -1,0 +1,21 @@
+// Many problems on one store in one call.
+#pragma once
+
+#include <vector>
+
+#include "interrupt.hpp"
+#include "problem.hpp"
+#include "solution.hpp"
+#include "store.hpp"
+
+namespace onefit {
+
+// Solves every problem, on `threads` threads: as many problems at a time as there are threads, and
+// what is left of the threads evaluates kernel rows. `interrupt` is asked on the calling thread
+// only. After an interrupt the solutions hold what each solve had reached; those never begun are
+// empty.
+std::vector<Solution> solve_many(KernelStore& store, const std::vector<Problem>& problems,
+                                 const Settings& settings, std::size_t threads,
+                                 Interrupt& interrupt);
+
+}  // namespace onefit

@@ -1,0 +1,265 @@
+#include "source.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <stdexcept>
+#include <vector>
+
+#include "loops.hpp"
+#include "parallel.hpp"
+#include "store.hpp"
+
+namespace onefit {
+namespace {
+
+// A squared distance from float32 dot products is off by about 2^-24 (|x|^2 + |x'|^2), and an RBF
+// entry by gamma times that. Float32 is used while this is below 5e-7 for rows of mean norm and
+// 4e-6 for the largest: always with gamma="scale", unless the data have far outliers.
+constexpr double kMeanExponent = 4.0;
+constexpr double kLargestExponent = 32.0;
+
+// Values in double precision are written through a small buffer of this many.
+constexpr std::size_t kPart = 256;
+
+template <class T>
+class PointsSource final : public RowSource {
+ public:
+  PointsSource(Points<T> points, const Kernel& kernel)
+      : points_(std::move(points)), kernel_(kernel) {}
+
+  std::size_t size() const override { return points_.rows(); }
+  std::size_t preferred_rows() const override { return points_.preferred_queries(); }
+
+  double diagonal(std::size_t row) const override {
+    return kernel_diagonal(kernel_, static_cast<double>(points_.squared_norms()[row]));
+  }
+
+  void evaluate(std::span<const std::int32_t> rows, float* const* out,
+                std::size_t threads) const override {
+    for (std::size_t r0 = 0; r0 < rows.size(); r0 += kQueries) {
+      const std::size_t count = std::min(kQueries, rows.size() - r0);
+      typename Points<T>::Queries queries;
+      points_.gather(points_, rows.subspan(r0, count), queries);
+      const std::size_t tiles = (size() + kTile - 1) / kTile;
+      parallel_for(tiles, threads, [&](std::size_t begin, std::size_t end) {
+        thread_local std::vector<T> tile;
+        thread_local std::vector<T> scratch;
+        tile.resize(kQueries * kTile);
+        for (std::size_t i = begin; i < end; ++i) {
+          const std::size_t first = i * kTile;
+          const std::size_t last = std::min(first + kTile, size());
+          points_.dots(queries, first, last, tile.data(), scratch);
+          for (std::size_t q = 0; q < count; ++q) {
+            write(tile.data() + q * kTile, first, last, queries.sq[q], out[r0 + q] + first);
+          }
+        }
+      });
+      for (std::size_t q = 0; q < count; ++q) {
+        const auto row = static_cast<std::size_t>(rows[r0 + q]);
+        out[r0 + q][row] = static_cast<float>(diagonal(row));
+      }
+    }
+  }
+
+ private:
+  void write(T* dot, std::size_t first, std::size_t last, T sq_row, float* out) const {
+    const std::size_t n = last - first;
+    const T* sq = points_.squared_norms() + first;
+    if constexpr (std::is_same_v<T, float>) {
+      kernel_values<float>(kernel_, n, dot, sq, sq_row, out);
+    } else {
+      if (kernel_.kind == KernelKind::Rbf) {
+        loops().rbf_df(n, dot, sq, sq_row, kernel_.gamma, out);
+        return;
+      }
+      double values[kPart];
+      for (std::size_t t = 0; t < n; t += kPart) {
+        const std::size_t m = std::min(kPart, n - t);
+        kernel_values<double>(kernel_, m, dot + t, sq + t, sq_row, values);
+        for (std::size_t k = 0; k < m; ++k) out[t + k] = static_cast<float>(values[k]);
+      }
+    }
+  }
+
+  Points<T> points_;
+  Kernel kernel_;
+};
+
+class MatrixSource final : public RowSource {
+ public:
+  explicit MatrixSource(DenseView<double> view) : view_(view) {}
+
+  std::size_t size() const override { return view_.rows; }
+  std::size_t preferred_rows() const override { return 1; }
+  double diagonal(std::size_t row) const override { return view_.data[row * view_.cols + row]; }
+
+  void evaluate(std::span<const std::int32_t> rows, float* const* out,
+                std::size_t threads) const override {
+    parallel_for(rows.size(), threads, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t r = begin; r < end; ++r) {
+        const double* row = view_.data + static_cast<std::size_t>(rows[r]) * view_.cols;
+        for (std::size_t t = 0; t < view_.cols; ++t) out[r][t] = static_cast<float>(row[t]);
+      }
+    });
+  }
+
+ private:
+  DenseView<double> view_;
+};
+
+class DistanceSource final : public RowSource {
+ public:
+  DistanceSource(std::shared_ptr<KernelStore> distances, double gamma)
+      : distances_(std::move(distances)), gamma_(static_cast<float>(gamma)) {}
+
+  std::size_t size() const override { return distances_->size(); }
+  std::size_t preferred_rows() const override { return distances_->preferred_rows(); }
+  double diagonal(std::size_t /*row*/) const override { return 1.0; }
+
+  void evaluate(std::span<const std::int32_t> rows, float* const* out,
+                std::size_t threads) const override {
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+      const HeldRow held = distances_->hold(rows[r], rows.subspan(r + 1), threads);
+      loops().rbf_from_distance(size(), held.data(), gamma_, out[r]);
+    }
+  }
+
+ private:
+  std::shared_ptr<KernelStore> distances_;
+  float gamma_;
+};
+
+template <class S>
+std::vector<double> mean_row(DenseView<S> view) {
+  std::vector<double> mean(view.cols, 0.0);
+  for (std::size_t i = 0; i < view.rows; ++i) {
+    for (std::size_t k = 0; k < view.cols; ++k) {
+      mean[k] += static_cast<double>(view.data[i * view.cols + k]);
+    }
+  }
+  for (double& m : mean) m /= static_cast<double>(view.rows);
+  return mean;
+}
+
+// Squared norms of rows.
+struct Norms {
+  double sum = 0.0;
+  double largest = 0.0;
+  void add(double sq) {
+    sum += sq;
+    largest = std::max(largest, sq);
+  }
+};
+
+template <class S>
+Norms norms(DenseView<S> view, const double* centre) {
+  Norms all;
+  for (std::size_t i = 0; i < view.rows; ++i) {
+    double sq = 0.0;
+    for (std::size_t k = 0; k < view.cols; ++k) {
+      const double v = static_cast<double>(view.data[i * view.cols + k]) - centre[k];
+      sq += v * v;
+    }
+    all.add(sq);
+  }
+  return all;
+}
+
+Norms norms(CsrView view) {
+  Norms all;
+  for (std::size_t i = 0; i < view.rows; ++i) {
+    double sq = 0.0;
+    for (std::int64_t e = view.indptr[i]; e < view.indptr[i + 1]; ++e) {
+      sq += view.data[e] * view.data[e];
+    }
+    all.add(sq);
+  }
+  return all;
+}
+
+bool float_suffices(const Kernel& kernel, const Norms& norms, std::size_t rows) {
+  return kernel.kind == KernelKind::Rbf && kernel.gamma * norms.largest <= kLargestExponent &&
+         kernel.gamma * norms.sum <= kMeanExponent * static_cast<double>(rows);
+}
+
+void check_finite(const Norms& norms) {
+  if (!std::isfinite(norms.sum)) throw std::overflow_error("squared norms of the rows overflow");
+}
+
+// An RBF kernel of rows times sqrt(gamma) has gamma = 1: whatever the units of the data, the values
+// then fit into a float32.
+double row_scale(const Kernel& kernel) {
+  return kernel.kind == KernelKind::Rbf ? std::sqrt(kernel.gamma) : 1.0;
+}
+
+Kernel of_scaled_rows(Kernel kernel) {
+  if (kernel.kind == KernelKind::Rbf) kernel.gamma = 1.0;
+  return kernel;
+}
+
+template <class T, class... View>
+std::unique_ptr<RowSource> make_source(const Kernel& kernel, View... view) {
+  return std::make_unique<PointsSource<T>>(Points<T>(view..., row_scale(kernel)),
+                                           of_scaled_rows(kernel));
+}
+
+template <class S>
+std::unique_ptr<RowSource> dense_source(DenseView<S> view, const Kernel& kernel) {
+  std::vector<double> centre(view.cols, 0.0);
+  if (kernel.translation_invariant()) centre = mean_row(view);
+  const Norms sq = norms(view, centre.data());
+  check_finite(sq);
+  return float_suffices(kernel, sq, view.rows) ? make_source<float>(kernel, view, centre.data())
+                                               : make_source<double>(kernel, view, centre.data());
+}
+
+}  // namespace
+
+std::unique_ptr<RowSource> points_source(DenseView<float> view, const Kernel& kernel) {
+  return dense_source(view, kernel);
+}
+
+std::unique_ptr<RowSource> points_source(DenseView<double> view, const Kernel& kernel) {
+  return dense_source(view, kernel);
+}
+
+std::unique_ptr<RowSource> points_source(CsrView view, const Kernel& kernel) {
+  const Norms sq = norms(view);
+  check_finite(sq);
+  return float_suffices(kernel, sq, view.rows) ? make_source<float>(kernel, view)
+                                               : make_source<double>(kernel, view);
+}
+
+std::unique_ptr<RowSource> matrix_source(DenseView<double> view) {
+  return std::make_unique<MatrixSource>(view);
+}
+
+std::unique_ptr<RowSource> distance_source(std::shared_ptr<KernelStore> distances, double gamma) {
+  return std::make_unique<DistanceSource>(std::move(distances), gamma);
+}
+
+void kernel_block(const Points<double>& queries, const Points<double>& support,
+                  const Kernel& kernel, std::size_t first, std::size_t last, double* out) {
+  const std::size_t columns = support.rows();
+  Points<double>::Queries block;
+  std::vector<std::int32_t> rows;
+  std::vector<double> tile(kQueries * kTile);
+  std::vector<double> scratch;
+  for (std::size_t r0 = first; r0 < last; r0 += kQueries) {
+    rows.resize(std::min(kQueries, last - r0));
+    std::iota(rows.begin(), rows.end(), static_cast<std::int32_t>(r0));
+    support.gather(queries, rows, block);
+    for (std::size_t c0 = 0; c0 < columns; c0 += kTile) {
+      const std::size_t c1 = std::min(c0 + kTile, columns);
+      support.dots(block, c0, c1, tile.data(), scratch);
+      for (std::size_t q = 0; q < rows.size(); ++q) {
+        kernel_values<double>(kernel, c1 - c0, tile.data() + q * kTile,
+                              support.squared_norms() + c0, block.sq[q],
+                              out + (r0 - first + q) * columns + c0);
+      }
+    }
+  }
+}
+
+}  // namespace onefit

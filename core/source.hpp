@@ -1,0 +1,46 @@
+// Where kernel rows come from.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "kernel.hpp"
+#include "points.hpp"
+
+namespace onefit {
+
+class KernelStore;
+
+// Evaluates rows of a symmetric n x n kernel matrix as float32. `evaluate` may be called from
+// several threads at once.
+class RowSource {
+ public:
+  virtual ~RowSource() = default;
+  virtual std::size_t size() const = 0;
+  virtual double diagonal(std::size_t row) const = 0;
+  // How many rows at a time are evaluated best.
+  virtual std::size_t preferred_rows() const = 0;
+  // Fills out[r][0 .. size) with kernel row rows[r]; out[r] has room for `size` rounded up to 64.
+  virtual void evaluate(std::span<const std::int32_t> rows, float* const* out,
+                        std::size_t threads) const = 0;
+};
+
+// Kernel of data rows. Dot products are taken in float32 where that leaves entries correct to about
+// float32 rounding, and in double precision elsewhere.
+std::unique_ptr<RowSource> points_source(DenseView<float> view, const Kernel& kernel);
+std::unique_ptr<RowSource> points_source(DenseView<double> view, const Kernel& kernel);
+std::unique_ptr<RowSource> points_source(CsrView view, const Kernel& kernel);
+
+// A kernel matrix that is given; the view must outlive the source.
+std::unique_ptr<RowSource> matrix_source(DenseView<double> view);
+
+// RBF kernel of the squared distances that another store holds.
+std::unique_ptr<RowSource> distance_source(std::shared_ptr<KernelStore> distances, double gamma);
+
+// out (queries x support, row-major) = k(query, support), all in double precision.
+void kernel_block(const Points<double>& queries, const Points<double>& support,
+                  const Kernel& kernel, std::size_t first, std::size_t last, double* out);
+
+}  // namespace onefit

@@ -1,0 +1,117 @@
+// Kernel rows, evaluated when first asked for and shared by every fit on the same data.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "buffer.hpp"
+#include "source.hpp"
+
+namespace onefit {
+
+class KernelStore;
+
+// No user of a store holds more rows than this at a time. Together they must leave a slot free.
+inline constexpr std::size_t kHeldRows = 4;
+
+// A kernel row that will not be evicted while this object lives.
+class HeldRow {
+ public:
+  HeldRow() = default;
+  HeldRow(KernelStore* store, std::int32_t row, const float* data)
+      : store_(store), row_(row), data_(data) {}
+  HeldRow(const HeldRow&) = delete;
+  HeldRow& operator=(const HeldRow&) = delete;
+  HeldRow(HeldRow&& other) noexcept : store_(other.store_), row_(other.row_), data_(other.data_) {
+    other.store_ = nullptr;
+  }
+  HeldRow& operator=(HeldRow&& other) noexcept;
+  ~HeldRow() { release(); }
+  const float* data() const { return data_; }
+
+ private:
+  void release();
+  KernelStore* store_ = nullptr;  // nullptr when there is nothing to give back
+  std::int32_t row_ = 0;
+  const float* data_ = nullptr;
+};
+
+// Rows of the kernel matrix keyed by row number. When all rows fit into the budget a row stays for
+// good and finding it takes one atomic load; otherwise the least recently used row makes room.
+// Memory is touched row by row, so a store costs what its rows cost, not what its budget allows.
+// Safe to use from several threads: a row that one thread is evaluating is waited for by the
+// others.
+class KernelStore {
+ public:
+  // Throws std::overflow_error when kernel values do not fit into a float32.
+  KernelStore(std::unique_ptr<RowSource> source, std::size_t budget_bytes);
+
+  std::size_t size() const { return size_; }
+  const float* diagonal() const { return diagonal_.data(); }
+  std::size_t capacity() const { return capacity_; }
+  // How many solvers may work on the store at once without running out of slots.
+  std::size_t most_users() const { return keeps_all_ ? size_ : capacity_ / (2 * kHeldRows); }
+  // What the budget leaves beside the rows, for solvers' own copies.
+  std::size_t spare_bytes() const { return spare_bytes_; }
+  // How many missing rows are best evaluated together.
+  std::size_t preferred_rows() const { return source_->preferred_rows(); }
+  std::size_t rows_evaluated() const { return evaluated_.load(std::memory_order_relaxed); }
+
+  // Whether the row can be had without evaluating it. Only a hint when others use the store.
+  bool has(std::int32_t row) const {
+    return slot_of_[static_cast<std::size_t>(row)].load(std::memory_order_relaxed) >= 0;
+  }
+
+  // The row, evaluated first if it is not there; rows of `also` that are missing are then evaluated
+  // with it in the same batch.
+  HeldRow hold(std::int32_t row, std::span<const std::int32_t> also, std::size_t threads);
+
+ private:
+  friend class HeldRow;
+  static constexpr std::int32_t kAbsent = -1;
+  static constexpr std::int32_t kBusy = -2;
+  static constexpr std::int32_t kNone = -1;
+
+  const float* slot_data(std::int32_t slot) const {
+    return rows_.data() + static_cast<std::size_t>(slot) * stride_;
+  }
+  float* slot_data(std::int32_t slot) {
+    return rows_.data() + static_cast<std::size_t>(slot) * stride_;
+  }
+  void unpin(std::int32_t row);
+  std::int32_t take_slot();
+  void unlink(std::int32_t slot);
+  void push_front(std::int32_t slot);
+
+  std::unique_ptr<RowSource> source_;
+  std::size_t size_;
+  std::size_t stride_;
+  std::size_t capacity_;
+  std::size_t spare_bytes_;
+  bool keeps_all_;
+  std::vector<float> diagonal_;
+  Buffer<float> rows_;
+  std::atomic<std::size_t> evaluated_{0};
+
+  // Per row: its slot, or kAbsent, or kBusy. Written under the mutex.
+  std::unique_ptr<std::atomic<std::int32_t>[]> slot_of_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::int32_t> row_in_;  // per slot
+  std::vector<std::int32_t> pins_;    // per slot
+  std::vector<std::int32_t> newer_;   // per slot: doubly linked list, newest first
+  std::vector<std::int32_t> older_;
+  std::int32_t newest_ = kNone;
+  std::int32_t oldest_ = kNone;
+  std::vector<std::int32_t> free_;
+  std::size_t fresh_ = 0;  // slots never used so far start here
+};
+
+}  // namespace onefit

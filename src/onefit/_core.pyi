@@ -1,0 +1,126 @@
+"""The C++ core of onefit: kernel rows, the dual problem and its solver."""
+
+from collections.abc import Sequence
+import enum
+from typing import Annotated, overload
+
+import numpy
+from numpy.typing import NDArray
+
+
+class KernelKind(enum.Enum):
+    linear = 0
+
+    poly = 1
+
+    rbf = 2
+
+    sigmoid = 3
+
+    distance = 4
+    """squared distances, which RBF kernels share"""
+
+class Kernel:
+    def __init__(self, kind: KernelKind, gamma: float = 1.0, coef0: float = 0.0, degree: int = 3) -> None: ...
+
+class Points:
+    """Rows of data for double-precision kernel blocks."""
+
+    @overload
+    def __init__(self, x: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> None: ...
+
+    @overload
+    def __init__(self, data: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], cols: int) -> None: ...
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+
+def kernel_block(queries: Points, support: Points, kernel: Kernel, first: int, last: int) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]:
+    """
+    Kernel values of queries[first:last] with all support points, in double precision.
+    """
+
+class KernelStore:
+    """Float32 kernel rows, evaluated when first asked for."""
+
+    @overload
+    @staticmethod
+    def from_dense(x: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], kernel: Kernel, budget_bytes: int) -> KernelStore: ...
+
+    @overload
+    @staticmethod
+    def from_dense(x: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], kernel: Kernel, budget_bytes: int) -> KernelStore: ...
+
+    @staticmethod
+    def from_csr(data: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], cols: int, kernel: Kernel, budget_bytes: int) -> KernelStore: ...
+
+    @staticmethod
+    def from_matrix(k: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], budget_bytes: int) -> KernelStore: ...
+
+    @staticmethod
+    def from_distances(distances: KernelStore, gamma: float, budget_bytes: int) -> KernelStore: ...
+
+    def __len__(self) -> int: ...
+
+    @property
+    def capacity(self) -> int:
+        """rows that fit into the budget"""
+
+    @property
+    def rows_evaluated(self) -> int: ...
+
+    def row(self, row: int) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]:
+        """A copy of one kernel row."""
+
+class Problem:
+    """
+    min 1/2 b'Kb - linear'b + kink|b|_1, lower <= b <= upper, the sum of b of each group fixed by the start.
+    """
+
+    def __init__(self, rows: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], linear: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], lower: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], upper: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], kink: float = 0.0, split: int | None = None, start: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, start_gradient: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> None: ...
+
+    def __len__(self) -> int: ...
+
+class Status(enum.Enum):
+    converged = 0
+
+    max_iter = 1
+
+    stalled = 2
+
+    interrupted = 3
+
+class Solution:
+    @property
+    def beta(self) -> Annotated[NDArray[numpy.float64], dict(writable=False)]: ...
+
+    @property
+    def gradient(self) -> Annotated[NDArray[numpy.float64], dict(writable=False)]: ...
+
+    @property
+    def offset(self) -> float: ...
+
+    @property
+    def offsets(self) -> tuple[float, float]: ...
+
+    @property
+    def objective(self) -> float: ...
+
+    @property
+    def gap(self) -> float: ...
+
+    @property
+    def n_iter(self) -> int: ...
+
+    @property
+    def status(self) -> Status: ...
+
+def solve(store: KernelStore, problems: Sequence[Problem], tol: float = 0.001, max_iter: int = -1, shrinking: bool = True, threads: int = 1) -> list[Solution]:
+    """Solves each problem to the KKT gap `tol`; Ctrl-C stops it."""
+
+def instruction_sets() -> list[str]:
+    """Instruction sets of this machine that the core can use, widest first."""
+
+def instruction_set() -> str: ...
+
+def use_instruction_set(name: str) -> None: ...

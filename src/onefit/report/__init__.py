@@ -1,0 +1,1 @@
+"""What people read: tables of what was done and what it cost."""

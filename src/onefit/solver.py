@@ -1,0 +1,57 @@
+"""From problems to solutions."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sklearn.exceptions import ConvergenceWarning
+
+from onefit import _core
+
+
+@dataclass(frozen=True)
+class Settings:
+    """When a solver stops, and on how many threads it works."""
+
+    tol: float = 1e-3
+    max_iter: int = -1
+    shrinking: bool = True
+    threads: int = 1
+
+
+def solve(
+    store: _core.KernelStore, problems: Sequence[_core.Problem], settings: Settings
+) -> list[_core.Solution]:
+    """Solve every problem on one store of kernel rows, each to a KKT gap below ``tol``."""
+    return _core.solve(
+        store,
+        list(problems),
+        tol=settings.tol,
+        max_iter=settings.max_iter,
+        shrinking=settings.shrinking,
+        threads=settings.threads,
+    )
+
+
+def warn_if_unfinished(solutions: Sequence[_core.Solution], settings: Settings) -> bool:
+    """Warn, naming the remedy, when a solution did not converge; says whether all did."""
+    by_status = {s.status: s for s in solutions if s.status != _core.Status.converged}
+    if _core.Status.max_iter in by_status:
+        warnings.warn(
+            f"Solver terminated early (max_iter={settings.max_iter}).  Consider pre-processing "
+            "your data with StandardScaler or MinMaxScaler, or increase max_iter.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+    if _core.Status.stalled in by_status:
+        gap = by_status[_core.Status.stalled].gap
+        warnings.warn(
+            f"Solver stopped at a KKT gap of {gap:.3g}: tol={settings.tol:g} is below what "
+            "rounding allows on these data.  Consider pre-processing your data with "
+            "StandardScaler or MinMaxScaler, or increase tol.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+    return not by_status

@@ -1,0 +1,68 @@
+"""One-versus-one models: their coefficients in LIBSVM's layout, their values and their votes.
+
+A pair (i, j) with i < j is a decision function whose positive side is class i. Coefficients are
+kept as LIBSVM keeps them, an array of shape (n_classes - 1, n_support) whose columns are sorted by
+class: row ``j - 1`` of a support vector of class i belongs to the pair (i, j) for j > i, and row
+``j`` to the pair (j, i) for j < i.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onefit.kernels import Floats
+from onefit.problem import class_pairs
+
+
+def coefficients(betas: Sequence[Floats], starts: Sequence[int]) -> Floats:
+    """Coefficients of all rows, of shape (n_classes - 1, n_rows), from those of each pair."""
+    n_classes = len(starts) - 1
+    coef = np.zeros((n_classes - 1, starts[-1]))
+    for (i, j), beta in zip(class_pairs(n_classes), betas, strict=True):
+        size_i = starts[i + 1] - starts[i]
+        coef[j - 1, starts[i] : starts[i + 1]] = beta[:size_i]
+        coef[i, starts[j] : starts[j + 1]] = beta[size_i:]
+    return coef
+
+
+def pair_values(
+    kernel: Floats, coef: Floats, n_support: NDArray[np.int32], intercept: Floats
+) -> Floats:
+    """Decision values of every pair, from kernel values (queries × support vectors)."""
+    n_classes = len(n_support)
+    ends = np.cumsum(n_support)
+    # Class by class: every support vector is in n_classes - 1 of the pairs, not in all.
+    parts = [
+        kernel[:, end - size : end] @ coef[:, end - size : end].T
+        for end, size in zip(ends, n_support, strict=True)
+    ]
+    values = np.empty((kernel.shape[0], len(intercept)))
+    for k, (i, j) in enumerate(class_pairs(n_classes)):
+        values[:, k] = parts[i][:, j - 1] + parts[j][:, i] + intercept[k]
+    return values
+
+
+def pair_weights(coef: Floats, n_support: NDArray[np.int32], support: Floats) -> list[Floats]:
+    """Weights of every pair in the space of the features, for a linear kernel."""
+    ends = np.cumsum(n_support)
+    starts = ends - n_support
+    return [
+        coef[[j - 1], starts[i] : ends[i]] @ support[starts[i] : ends[i]]
+        + coef[[i], starts[j] : ends[j]] @ support[starts[j] : ends[j]]
+        for i, j in class_pairs(len(n_support))
+    ]
+
+
+def votes(values: Floats, n_classes: int) -> NDArray[np.intp]:
+    """The class with most votes; a value of exactly 0 votes for the second class of its pair, and
+    ties go to the lowest class, as in LIBSVM."""
+    count = np.zeros((values.shape[0], n_classes), dtype=np.int32)
+    for k, (i, j) in enumerate(class_pairs(n_classes)):
+        first = values[:, k] > 0
+        count[:, i] += first
+        count[:, j] += ~first
+    winners: NDArray[np.intp] = np.argmax(count, axis=1)
+    return winners

@@ -1,0 +1,316 @@
+// Solutions are judged by what is unique: feasibility, the KKT gap and the objective, computed here
+// from a plain double-precision kernel matrix.
+#include <algorithm>
+#include <atomic>
+#include <new>
+#include <numeric>
+
+#include "check.hpp"
+#include "smo.hpp"
+#include "solve_many.hpp"
+
+// Counts allocations, to show that iterating makes none.
+static std::atomic<std::size_t> g_allocations{0};
+[[gnu::noinline]] void* operator new(std::size_t size) {
+  ++g_allocations;
+  if (void* p = std::malloc(size == 0 ? 1 : size)) return p;
+  throw std::bad_alloc();
+}
+[[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+
+using namespace onefit;
+using namespace onefit::testing;
+
+namespace {
+
+constexpr std::size_t kPlenty = std::size_t{1} << 30;
+
+struct Data {
+  std::size_t n;
+  std::size_t d = 3;
+  std::vector<double> x;
+  std::vector<double> y;
+
+  explicit Data(std::size_t rows, unsigned seed) : n(rows), x(normal(rows * 3, seed)), y(rows) {
+    const auto noise = normal(rows, seed + 1000);
+    for (std::size_t i = 0; i < n; ++i) {
+      y[i] = x[i * d] * x[i * d] + x[i * d + 1] + noise[i] > 1.0 ? 1.0 : -1.0;
+    }
+  }
+  std::shared_ptr<KernelStore> store(std::size_t budget = kPlenty) const {
+    return std::make_shared<KernelStore>(
+        points_source(DenseView<double>{x.data(), n, d}, {KernelKind::Rbf, 0.5, 0.0, 1}), budget);
+  }
+  double k(std::size_t i, std::size_t j) const {
+    double sq = 0.0;
+    for (std::size_t c = 0; c < d; ++c) {
+      sq += (x[i * d + c] - x[j * d + c]) * (x[i * d + c] - x[j * d + c]);
+    }
+    return std::exp(-0.5 * sq);
+  }
+};
+
+Problem c_svc(const Data& data, double C, std::vector<std::int32_t> rows) {
+  Problem p;
+  p.rows = std::move(rows);
+  for (const std::int32_t row : p.rows) {
+    const double y = data.y[static_cast<std::size_t>(row)];
+    p.linear.push_back(y);
+    p.lower.push_back(std::min(0.0, y * C));
+    p.upper.push_back(std::max(0.0, y * C));
+  }
+  p.split = p.rows.size();
+  return p;
+}
+
+std::vector<std::int32_t> all_rows(std::size_t n) {
+  std::vector<std::int32_t> rows(n);
+  std::iota(rows.begin(), rows.end(), 0);
+  return rows;
+}
+
+Problem c_svc(const Data& data, double C) { return c_svc(data, C, all_rows(data.n)); }
+
+Solution run(KernelStore& store, const Problem& problem, double tol = 1e-6, bool shrinking = true,
+             std::int64_t max_iter = -1) {
+  Settings settings;
+  settings.tol = tol;
+  settings.shrinking = shrinking;
+  settings.max_iter = max_iter;
+  NeverInterrupt never;
+  return solve(store, problem, settings, store.spare_bytes(), never);
+}
+
+struct Quality {
+  double gap;
+  double objective;
+};
+
+// Feasibility is checked; the gap and the objective are computed from scratch.
+Quality judge(const Data& data, const Problem& p, const std::vector<double>& beta) {
+  const std::size_t n = p.size();
+  std::vector<double> g = p.linear;
+  double objective = 0.0;
+  double sums[2] = {0.0, 0.0};
+  double start_sums[2] = {0.0, 0.0};
+  for (std::size_t v = 0; v < n; ++v) {
+    CHECK(beta[v] >= p.lower[v] && beta[v] <= p.upper[v]);
+    sums[v < p.split ? 0 : 1] += beta[v];
+    if (!p.start.empty()) start_sums[v < p.split ? 0 : 1] += p.start[v];
+    for (std::size_t w = 0; w < n; ++w) {
+      g[v] -= beta[w] *
+              data.k(static_cast<std::size_t>(p.rows[v]), static_cast<std::size_t>(p.rows[w]));
+    }
+  }
+  double scale = 1.0;
+  for (const double b : beta) scale += std::abs(b);
+  for (std::size_t k = 0; k < 2; ++k) CHECK(std::abs(sums[k] - start_sums[k]) < 1e-12 * scale);
+  double max_up[2] = {-1e300, -1e300};
+  double min_low[2] = {1e300, 1e300};
+  for (std::size_t v = 0; v < n; ++v) {
+    objective += -0.5 * beta[v] * (p.linear[v] + g[v]) + p.kink * std::abs(beta[v]);
+    const std::size_t group = v < p.split ? 0 : 1;
+    if (beta[v] < p.upper[v]) {
+      max_up[group] = std::max(max_up[group], g[v] + (beta[v] < 0.0 ? p.kink : -p.kink));
+    }
+    if (beta[v] > p.lower[v]) {
+      min_low[group] = std::min(min_low[group], g[v] + (beta[v] > 0.0 ? -p.kink : p.kink));
+    }
+  }
+  return {std::max(max_up[0] - min_low[0], max_up[1] - min_low[1]), objective};
+}
+
+void check_solution(const Data& data, const Problem& p, const Solution& s, double tol) {
+  CHECK(s.status == Status::Converged);
+  CHECK(s.gap < tol);
+  const Quality q = judge(data, p, s.beta);
+  double total = 0.0;
+  for (const double b : s.beta) total += std::abs(b);
+  // Kernel entries are rounded to float32: that much separates the two gaps, and the objectives.
+  CHECK(q.gap < tol + 2e-7 * total);
+  CHECK(std::abs(q.objective - s.objective) <= 1e-6 * std::abs(q.objective) + 3e-8 * total * total);
+}
+
+TEST(solves_to_the_tolerance_on_every_instruction_set) {
+  const Data data(300, 1);
+  for_each_isa([&] {
+    for (const double C : {1e-6, 0.1, 1.0, 100.0}) {
+      for (const double tol : {1e-1, 1e-3, 1e-6, 1e-9}) {
+        const auto store = data.store();
+        const Problem p = c_svc(data, C);
+        check_solution(data, p, run(*store, p, tol), tol);
+      }
+    }
+  });
+}
+
+TEST(the_answer_does_not_depend_on_the_way) {
+  const Data data(1500, 2);
+  const Problem p = c_svc(data, 20.0);
+  const auto store = data.store();
+  const Solution reference = run(*store, p, 1e-7, false);
+  check_solution(data, p, reference, 1e-7);
+  const auto same = [&](const Solution& s) {
+    CHECK(s.status == Status::Converged);
+    CHECK(std::abs(s.objective - reference.objective) <= 1e-8 * std::abs(reference.objective));
+    CHECK(std::abs(s.offset[0] - reference.offset[0]) < 1e-5);
+  };
+  same(run(*store, p, 1e-7, true));                // shrinking
+  same(run(*data.store(1), p, 1e-7, true));        // rows evicted all the time
+  same(run(*data.store(4 << 20), p, 1e-7, true));  // about half of the rows fit
+  auto shuffled = all_rows(data.n);
+  std::shuffle(shuffled.begin(), shuffled.end(), std::mt19937(3));
+  const Solution s = run(*store, c_svc(data, 20.0, shuffled), 1e-7);  // rows gathered
+  same(s);
+}
+
+TEST(a_start_at_the_solution_needs_no_iterations_and_a_near_one_few) {
+  const Data data(400, 4);
+  const auto store = data.store();
+  Problem p = c_svc(data, 10.0);
+  const Solution cold = run(*store, p, 1e-3);
+  p.start = cold.beta;
+  CHECK(run(*store, p, 1e-3).n_iter == 0);  // the gradient is computed
+  p.start_gradient = cold.gradient;
+  CHECK(run(*store, p, 1e-3).n_iter == 0);  // the gradient is given
+  Problem near = c_svc(data, 10.5);
+  near.start = cold.beta;
+  const Solution seeded = run(*store, near, 1e-3);
+  check_solution(data, near, seeded, 1e-3);
+  CHECK(seeded.n_iter < cold.n_iter / 2);
+}
+
+TEST(rows_held_out_get_their_decision_values) {
+  const Data data(200, 5);
+  const auto store = data.store();
+  Problem p = c_svc(data, 1.0);
+  for (std::size_t v = 0; v < 40; ++v) p.lower[v] = p.upper[v] = 0.0;
+  const Solution s = run(*store, p, 1e-6);
+  auto kept = all_rows(data.n);
+  kept.erase(kept.begin(), kept.begin() + 40);
+  const Solution alone = run(*store, c_svc(data, 1.0, kept), 1e-6);
+  CHECK(std::abs(s.objective - alone.objective) < 1e-6);
+  for (std::size_t v = 0; v < 40; ++v) {
+    CHECK(s.beta[v] == 0.0);
+    double f = 0.0;
+    for (std::size_t w = 0; w < data.n; ++w) f += s.beta[w] * data.k(v, w);
+    CHECK(std::abs((p.linear[v] - s.gradient[v]) - f) < 1e-5);
+  }
+}
+
+TEST(a_kink_gives_regression) {
+  const Data data(150, 6);
+  const auto store = data.store();
+  for (const double C : {0.1, 1.0, 50.0}) {
+    Problem p;
+    p.rows = all_rows(data.n);
+    for (std::size_t i = 0; i < data.n; ++i) p.linear.push_back(data.x[i * data.d]);
+    p.lower.assign(data.n, -C);
+    p.upper.assign(data.n, C);
+    p.kink = 0.1;
+    p.split = data.n;
+    check_solution(data, p, run(*store, p, 1e-5), 1e-5);
+  }
+}
+
+TEST(two_groups_keep_their_sums) {
+  const Data data(200, 7);
+  const auto store = data.store();
+  Problem p;
+  for (const double side : {1.0, -1.0}) {
+    for (std::size_t i = 0; i < data.n; ++i) {
+      if (data.y[i] == side) p.rows.push_back(static_cast<std::int32_t>(i));
+    }
+    if (side > 0) p.split = p.rows.size();
+  }
+  for (std::size_t v = 0; v < data.n; ++v) {
+    const bool first = v < p.split;
+    p.linear.push_back(0.0);
+    p.lower.push_back(first ? 0.0 : -1.0);
+    p.upper.push_back(first ? 1.0 : 0.0);
+  }
+  p.start.assign(data.n, 0.0);
+  for (std::size_t v = 0; v < 30; ++v) p.start[v] = 1.0;
+  for (std::size_t v = p.split; v < p.split + 30; ++v) p.start[v] = -1.0;
+  check_solution(data, p, run(*store, p, 1e-6), 1e-6);
+}
+
+TEST(duplicate_rows_and_tiny_problems) {
+  Data data(60, 8);
+  for (std::size_t i = 30; i < 60; ++i) {  // every row twice, half of them with the other label
+    for (std::size_t c = 0; c < data.d; ++c) data.x[i * data.d + c] = data.x[(i - 30) * data.d + c];
+    data.y[i] = i % 2 == 0 ? data.y[i - 30] : -data.y[i - 30];
+  }
+  const auto store = data.store();
+  for (const double C : {1.0, 1e6}) {
+    const Problem p = c_svc(data, C);
+    check_solution(data, p, run(*store, p, 1e-3), 1e-3);
+  }
+  std::size_t positive = 0;
+  std::size_t negative = 0;
+  while (data.y[positive] < 0.0) ++positive;
+  while (data.y[negative] > 0.0) ++negative;
+  const Problem two =
+      c_svc(data, 1.0, {static_cast<std::int32_t>(positive), static_cast<std::int32_t>(negative)});
+  check_solution(data, two, run(*store, two, 1e-6), 1e-6);
+}
+
+TEST(every_way_to_end_has_its_status) {
+  const Data data(300, 9);
+  const auto store = data.store();
+  const Problem p = c_svc(data, 100.0);
+  const Solution limited = run(*store, p, 1e-6, true, 5);
+  CHECK(limited.status == Status::MaxIter);
+  CHECK(limited.n_iter == 5);
+  CHECK(std::abs(judge(data, p, limited.beta).gap - limited.gap) < 1e-3);
+  StopFlag stop;
+  stop.raise();
+  Settings settings;
+  CHECK(solve(*store, p, settings, kPlenty, stop).status == Status::Interrupted);
+  const Solution hopeless = run(*store, p, 1e-300);
+  CHECK(hopeless.status == Status::Stalled);
+  CHECK(hopeless.gap < 1e-9);
+}
+
+TEST(iterations_do_not_allocate) {
+  const Data data(300, 10);
+  const auto store = data.store();
+  const Problem p = c_svc(data, 100.0);
+  run(*store, p, 1e-6);  // evaluates the kernel rows
+  const auto allocations = [&](std::int64_t max_iter) {
+    const std::size_t before = g_allocations;
+    run(*store, p, 1e-9, true, max_iter);
+    return g_allocations - before;
+  };
+  allocations(10);
+  CHECK(allocations(10) == allocations(1000));
+}
+
+TEST(many_problems_on_threads_are_the_same) {
+  const Data data(400, 11);
+  std::vector<Problem> problems;
+  for (const double C : {0.1, 1.0, 3.0, 10.0, 30.0}) problems.push_back(c_svc(data, C));
+  Settings settings;
+  settings.tol = 1e-6;
+  NeverInterrupt never;
+  const auto alone = data.store();
+  const auto serial = solve_many(*alone, problems, settings, 1, never);
+  for (const std::size_t budget : {std::size_t{1}, kPlenty}) {
+    const auto store = data.store(budget);
+    const auto threaded = solve_many(*store, problems, settings, 4, never);
+    for (std::size_t k = 0; k < problems.size(); ++k) {
+      check_solution(data, problems[k], threaded[k], 1e-6);
+      CHECK(std::abs(threaded[k].objective - serial[k].objective) <=
+            1e-7 * std::abs(serial[k].objective));
+    }
+  }
+  StopFlag stop;
+  stop.raise();
+  for (const Solution& s : solve_many(*alone, problems, settings, 4, stop)) {
+    CHECK(s.status == Status::Interrupted || s.status == Status::Converged);
+  }
+  CHECK(solve_many(*alone, {}, settings, 4, never).empty());
+}
+
+}  // namespace
