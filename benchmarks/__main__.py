@@ -1,0 +1,89 @@
+"""The command line: ``python -m benchmarks SUBJECT [options]``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+# Read by OpenMP, OpenBLAS, MKL, Accelerate and BLIS when they are loaded, which numpy does.
+THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "BLIS_NUM_THREADS",
+)
+RESULTS = Path(__file__).parent / "results"
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    """Read the options. Names are checked later: knowing them means importing numpy."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description="Compare onefit with other SVM libraries, in speed and in answers.",
+    )
+    parser.add_argument("subject", help="what is compared: fit, objective")
+    parser.add_argument("--rivals", nargs="+", metavar="NAME", help="only these libraries")
+    parser.add_argument("--cases", nargs="+", metavar="GLOB", help="only cases such as 'a9a/*'")
+    parser.add_argument("--group", nargs="+", metavar="NAME", help="only these groups of data sets")
+    parser.add_argument("--repeats", type=_positive(int), help="runs of each rival on each case")
+    parser.add_argument("--threads", type=_positive(int), default=1, help="threads for each rival")
+    parser.add_argument("--quick", action="store_true", help="small data sets only, under a minute")
+    parser.add_argument(
+        "--memory",
+        type=_positive(float),
+        default=1000.0,
+        metavar="MB",
+        help="cache_size given to all rivals that have one (default: %(default)g)",
+    )
+    parser.add_argument("--min-rows", type=_positive(int), default=1, metavar="N")
+    parser.add_argument("--max-rows", type=_positive(int), metavar="N")
+    parser.add_argument(
+        "--time-limit",
+        type=_positive(float),
+        default=5.0,
+        metavar="SECONDS",
+        help="a rival that took longer on a case is not repeated there (default: %(default)g)",
+    )
+    parser.add_argument(
+        "--patience",
+        type=_positive(float),
+        default=120.0,
+        metavar="SECONDS",
+        help="a rival expected to take longer on a case is not run there (default: %(default)g)",
+    )
+    parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the results")
+    return parser.parse_args(arguments)
+
+
+def _positive(kind: type[int] | type[float]) -> Callable[[str], float]:
+    """Return a reader of a number above 0."""
+
+    def read(text: str) -> float:
+        try:
+            value: float = kind(text)
+        except ValueError:
+            value = 0
+        if not value > 0:
+            raise argparse.ArgumentTypeError(f"a positive number is needed, not {text!r}")
+        return value
+
+    return read
+
+
+def main() -> None:
+    arguments = sys.argv[1:]
+    options = parse(arguments)
+    for variable in THREAD_VARIABLES:
+        os.environ[variable] = str(options.threads)
+    from .command import run  # imports numpy, so only now
+
+    run(options, shlex.join(arguments))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""What is asked of every rival: one data set with one setting of the hyper-parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Matrix = Any  # a C-ordered float64 ndarray, or a scipy.sparse.csr_matrix of float64
+
+
+@dataclass(frozen=True)
+class Case:
+    """A C-SVC with the kernel exp(-gamma |x - z|^2), on all rows of ``X``."""
+
+    dataset: str
+    group: str
+    setting: str
+    scaling: str
+    X: Matrix
+    y: NDArray[np.int64]
+    C: float
+    gamma: float
+
+    @property
+    def name(self) -> str:
+        return f"{self.dataset}/{self.setting}"
+
+    @property
+    def rows(self) -> int:
+        return int(self.X.shape[0])
+
+    @property
+    def features(self) -> int:
+        return int(self.X.shape[1])
+
+    @property
+    def sparse(self) -> bool:
+        return not isinstance(self.X, np.ndarray)
+
+    def facts(self) -> dict[str, Any]:
+        """Return what the reports tell about this case."""
+        return {
+            "name": self.name,
+            "dataset": self.dataset,
+            "group": self.group,
+            "setting": self.setting,
+            "scaling": self.scaling,
+            "rows": self.rows,
+            "features": self.features,
+            "classes": len(np.unique(self.y)),
+            "sparse": self.sparse,
+            "C": self.C,
+            "gamma": self.gamma,
+        }
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a rival is asked to work; the same for all rivals of a run."""
+
+    threads: int
+    tol: float
+    memory_mb: float

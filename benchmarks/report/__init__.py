@@ -1,0 +1,1 @@
+"""Shows a run on the screen and saves it as JSON and Markdown. Computes nothing itself."""

@@ -1,0 +1,142 @@
+"""The files: JSON with every sample, and Markdown to read."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..record import CaseRecord, Entry
+from ..subjects.base import Outcome
+from ..summary import Line, remarks, why_no_ratios
+from . import words
+
+
+def save(
+    folder: Path,
+    name: str,
+    run: dict[str, Any],
+    records: list[CaseRecord],
+    lines: list[Line],
+    extra: list[str],
+    timed: bool,
+) -> list[Path]:
+    """Write ``name.json`` and ``name.md``.
+
+    ``run`` holds title, options and machine facts; ``extra`` are sentences for the summary.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    data = run | {
+        "summary": [line.as_dict() for line in lines],
+        "cases": [record.as_dict() for record in records],
+    }
+    as_json, as_markdown = folder / f"{name}.json", folder / f"{name}.md"
+    as_json.write_text(json.dumps(_clean(data), indent=1, allow_nan=False) + "\n")
+    as_markdown.write_text("\n".join(_markdown(run, records, lines, extra, timed)) + "\n")
+    return [as_json, as_markdown]
+
+
+def _clean(value: Any) -> Any:
+    """Return ``value`` with NaN and infinity as None, which JSON can hold."""
+    if isinstance(value, dict):
+        return {key: _clean(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_clean(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def _markdown(
+    run: dict[str, Any],
+    records: list[CaseRecord],
+    lines: list[Line],
+    extra: list[str],
+    timed: bool,
+) -> list[str]:
+    machine = run["machine"]
+    text = [f"# {run['title']}", ""]
+    text += [
+        f"{machine['cpu']}, {machine['cores']} cores, {machine['memory_gb']} GB,"
+        f" {machine['system']}, Python {machine['python']}, {machine['date']}.",
+        "",
+        f"`python -m benchmarks {run['command']}`",
+        "",
+    ]
+    for name, fact in machine["rivals"].items():
+        state = fact["version"] if fact["runnable"] else f"not runnable: {fact['reason']}"
+        text.append(f"- **{name}**: {_cell(state)}")
+    text += ["", "## Summary", "", *[f"- {_cell(sentence)}" for sentence in extra]]
+    if timed:
+        text += _summary(lines) if lines else [why_no_ratios(records)]
+        text += ["", "## Times", "", *_overview(records)]
+    notes = remarks(records)
+    if notes:
+        text += ["", "## Remarks", "", *[f"- {_cell(note)}" for note in notes]]
+    text += ["", "## Details"]
+    for record in records:
+        if not record.skipped:
+            text += ["", f"### {words.heading(record)}", "", *_details(record)]
+    return text
+
+
+def _summary(lines: list[Line]) -> list[str]:
+    rows = [
+        (
+            line.rival,
+            f">= {line.min_rows}" if line.min_rows else "all",
+            str(line.cases),
+            words.ratio(line.geometric_mean, line.other_problem),
+            f"{words.ratio(line.worst)} ({line.worst_case})",
+            f"{words.ratio(line.best)} ({line.best_case})",
+        )
+        for line in lines
+    ]
+    explained = "Rival's median time over onefit's; more than 1 means that onefit is faster."
+    headings = ("rival", "rows", "cases", "geometric mean", "worst", "best")
+    return [explained, "", *_table(headings, rows)]
+
+
+def _overview(records: list[CaseRecord]) -> list[str]:
+    """A line for each case, a column for each rival: median time and ratio."""
+    done = [record for record in records if not record.skipped]
+    rivals = list(dict.fromkeys(entry.rival for record in done for entry in record.entries))
+    rows = []
+    for record in done:
+        cells = {entry.rival: _time(record, entry) for entry in record.entries}
+        rows.append(
+            (
+                record.facts["name"],
+                str(record.facts["rows"]),
+                str(record.facts["features"]),
+                *[cells.get(rival, words.NONE) for rival in rivals],
+            )
+        )
+    meaning = f"In brackets: rival's time over onefit's. {words.OTHER_MARK_MEANS}"
+    return [meaning, "", *_table(("case", "rows", "features", *rivals), rows)]
+
+
+def _time(record: CaseRecord, entry: Entry) -> str:
+    if not entry.samples:
+        return "not run"
+    if entry.verdict is not None and entry.verdict.outcome is Outcome.DISAGREES:
+        return "disagrees"
+    ratio = record.ratio(entry)
+    time = words.seconds(entry.seconds)
+    return time if ratio is None else f"{time} ({words.ratio(ratio, words.is_other(entry))})"
+
+
+def _details(record: CaseRecord) -> list[str]:
+    return _table(words.HEADINGS, [words.row(record, entry) for entry in record.entries])
+
+
+def _table(headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
+    lines = ["| " + " | ".join(headings) + " |", "|" + "---|" * len(headings)]
+    return lines + ["| " + " | ".join(map(_cell, row)) + " |" for row in rows]
+
+
+def _cell(text: str) -> str:
+    """Return text that cannot break a Markdown table."""
+    return text.replace("|", "\\|").replace("\n", " ")

@@ -1,0 +1,93 @@
+"""The small interface that a library has to be given in order to take part."""
+
+from __future__ import annotations
+
+import importlib
+from abc import ABC, abstractmethod
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..case import Case, Matrix, Settings
+from ..dual import Pair, pairs_of
+
+
+class Rival(ABC):
+    """A library that can train a C-SVC with a Gaussian kernel."""
+
+    name: str
+    module: str  # imported to find out whether the rival can run
+    packages: tuple[str, ...]  # distributions that provide it; the first one installed counts
+    rank: int = 1  # order in tables
+    max_threads: int | None = None  # None: as many as it is told
+    finest_tol: float = 0.0  # tighter tolerances are beyond its arithmetic
+    # Why its answer cannot equal the others', if so. It is then compared on accuracy only.
+    other_problem: str | None = None
+    baseline: bool = False  # not a contender: shows what the harness costs
+
+    def available(self) -> tuple[bool, str]:
+        """Return whether the library can be used here, and its version or the reason why not."""
+        try:
+            importlib.import_module(self.module)
+        except Exception as error:  # a broken native library can raise anything
+            return False, f"{type(error).__name__}: {error}"
+        return True, self.version()
+
+    def version(self) -> str:
+        for package in self.packages:
+            try:
+                return f"{package} {metadata.version(package)}"
+            except metadata.PackageNotFoundError:
+                continue
+        return "version unknown"
+
+    def refuses(self, case: Case, settings: Settings) -> str | None:
+        """Return why this case cannot be run, or None. Never used to hide slowness."""
+        if settings.tol < self.finest_tol:
+            return f"cannot reach a tolerance of {settings.tol:g}"
+        return None
+
+    def threads(self, settings: Settings) -> int:
+        """Return how many threads the rival works with."""
+        return min(settings.threads, self.max_threads or settings.threads)
+
+    @abstractmethod
+    def fit(self, case: Case, settings: Settings) -> Any:
+        """Train and return the library's model. This is what is timed."""
+
+    @abstractmethod
+    def labels(self, model: Any, X: Matrix) -> NDArray[np.int64]:
+        """Return the library's own predictions."""
+
+    def pairs(self, model: Any) -> list[Pair] | None:
+        """Return the dual solution, or None if the library does not show it."""
+        return None
+
+
+class SklearnFaced(Rival):
+    """A rival with scikit-learn's interface and attributes."""
+
+    @abstractmethod
+    def estimator(self, case: Case, settings: Settings) -> Any:
+        """Return the estimator, not yet fitted."""
+
+    def fit(self, case: Case, settings: Settings) -> Any:
+        return self.estimator(case, settings).fit(case.X, case.y)
+
+    def labels(self, model: Any, X: Matrix) -> NDArray[np.int64]:
+        return np.asarray(model.predict(X)).astype(np.int64)
+
+    def pairs(self, model: Any) -> list[Pair]:
+        coef = model.dual_coef_
+        coef = coef if isinstance(coef, np.ndarray) else coef.toarray()
+        # scikit-learn turns the sign round for two classes only: f > 0 means classes_[1] there.
+        sign = -1.0 if len(model.classes_) == 2 else 1.0
+        return pairs_of(
+            model.classes_,
+            model.support_,
+            model.n_support_,
+            sign * coef,
+            sign * np.asarray(model.intercept_),
+        )
