@@ -35,6 +35,10 @@ void ActiveSet::set(KernelStore& store, std::span<const std::int32_t> columns, s
   split_ = split;
   slot_of_.clear();
   find_segments();
+  blocks_ = 0;
+  for (const Segment& s : segments_) {
+    blocks_ |= store.blocks(s.column, s.column + s.last - s.first);
+  }
   if (segments_.size() <= 2 || segments_.size() * kShortestRun <= columns_.size()) return;
 
   segments_.clear();
@@ -50,13 +54,13 @@ void ActiveSet::set(KernelStore& store, std::span<const std::int32_t> columns, s
 }
 
 bool ActiveSet::has(std::size_t position) const {
-  return (compact() && slot_of_[position] >= 0) || store_->has(columns_[position]);
+  return (compact() && slot_of_[position] >= 0) || store_->has(columns_[position], blocks_);
 }
 
 void ActiveSet::row(std::size_t position, std::span<const std::int32_t> also, std::size_t threads,
                     const ActiveRow* keep, ActiveRow& out) {
   if (!compact()) {
-    out.held_ = store_->hold(columns_[position], also, threads);
+    out.held_ = store_->hold(columns_[position], blocks_, also, threads);
     out.data = out.held_.data();
     return;
   }
@@ -71,7 +75,7 @@ void ActiveSet::row(std::size_t position, std::span<const std::int32_t> also, st
     position_in_[taken] = static_cast<std::int32_t>(position);
     slot = static_cast<std::int32_t>(taken);
     float* to = cache_.data() + taken * stride_;
-    const HeldRow held = store_->hold(columns_[position], also, threads);
+    const HeldRow held = store_->hold(columns_[position], blocks_, also, threads);
     const float* from = held.data();
     for (std::size_t p = 0; p < size(); ++p) to[p] = from[columns_[p]];
   }

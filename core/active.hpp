@@ -42,6 +42,7 @@ class ActiveSet {
   std::size_t size() const { return columns_.size(); }
   std::span<const Segment> segments() const { return segments_; }
   std::int32_t column(std::size_t position) const { return columns_[position]; }
+  std::uint64_t blocks() const { return blocks_; }
   std::size_t group(std::size_t position) const { return position < split_ ? 0 : 1; }
 
   // Whether row(position) can be had without evaluating kernel entries.
@@ -63,6 +64,7 @@ class ActiveSet {
   std::vector<std::int32_t> columns_;
   std::size_t split_ = 0;
   std::vector<Segment> segments_;
+  std::uint64_t blocks_ = 0;  // the blocks of the store that the columns are in
 
   // Compact rows: a ring of slots, filled in turn.
   Buffer<float> cache_;

@@ -161,11 +161,20 @@ std::vector<Solution> solve_from_python(KernelStore& store, const std::vector<Pr
   return solutions;
 }
 
+const std::vector<std::size_t>& checked(const std::vector<std::size_t>& starts, std::size_t size) {
+  const bool ok = !starts.empty() && starts[0] == 0 && starts.back() < size &&
+                  std::is_sorted(starts.begin(), starts.end());
+  if (!ok) throw std::invalid_argument("block_starts must begin with 0 and rise");
+  return starts;
+}
+
 template <class T>
 std::shared_ptr<KernelStore> dense_store(const Matrix<T>& x, const Kernel& kernel,
-                                         std::size_t budget) {
+                                         std::size_t budget,
+                                         const std::vector<std::size_t>& starts) {
   const nb::gil_scoped_release release;
-  return std::make_shared<KernelStore>(points_source(view(x), kernel), budget);
+  return std::make_shared<KernelStore>(points_source(view(x), kernel), budget,
+                                       checked(starts, x.shape(0)));
 }
 
 }  // namespace
@@ -207,19 +216,27 @@ NB_MODULE(_core, m) {
   m.def("kernel_block", &block_of, "queries"_a, "support"_a, "kernel"_a, "first"_a, "last"_a,
         "Kernel values of queries[first:last] with all support points, in double precision.");
 
-  nb::class_<KernelStore>(m, "KernelStore", "Float32 kernel rows, evaluated when first asked for.")
-      .def_static("from_dense", &dense_store<double>, "x"_a, "kernel"_a, "budget_bytes"_a)
-      .def_static("from_dense", &dense_store<float>, "x"_a, "kernel"_a, "budget_bytes"_a)
+  const std::vector<std::size_t> whole = {0};
+  nb::class_<KernelStore>(
+      m, "KernelStore",
+      "Float32 kernel rows, evaluated when first asked for, block of columns by "
+      "block of columns.")
+      .def_static("from_dense", &dense_store<double>, "x"_a, "kernel"_a, "budget_bytes"_a,
+                  "block_starts"_a = whole)
+      .def_static("from_dense", &dense_store<float>, "x"_a, "kernel"_a, "budget_bytes"_a,
+                  "block_starts"_a = whole)
       .def_static(
           "from_csr",
           [](const Vector<double>& data, const Vector<std::int32_t>& indices,
              const Vector<std::int64_t>& indptr, std::size_t cols, const Kernel& kernel,
-             std::size_t budget) {
+             std::size_t budget, const std::vector<std::size_t>& starts) {
             const CsrView csr = view(data, indices, indptr, cols);
             const nb::gil_scoped_release release;
-            return std::make_shared<KernelStore>(points_source(csr, kernel), budget);
+            return std::make_shared<KernelStore>(points_source(csr, kernel), budget,
+                                                 checked(starts, csr.rows));
           },
-          "data"_a, "indices"_a, "indptr"_a, "cols"_a, "kernel"_a, "budget_bytes"_a)
+          "data"_a, "indices"_a, "indptr"_a, "cols"_a, "kernel"_a, "budget_bytes"_a,
+          "block_starts"_a = whole)
       .def_static(
           "from_matrix",
           [](const Matrix<double>& k, std::size_t budget) {
@@ -235,14 +252,14 @@ NB_MODULE(_core, m) {
           "distances"_a, "gamma"_a, "budget_bytes"_a)
       .def("__len__", &KernelStore::size)
       .def_prop_ro("capacity", &KernelStore::capacity, "rows that fit into the budget")
-      .def_prop_ro("rows_evaluated", &KernelStore::rows_evaluated)
+      .def_prop_ro("entries_evaluated", &KernelStore::entries_evaluated)
       .def(
           "row",
           [](KernelStore& store, std::int32_t row) {
             if (row < 0 || static_cast<std::size_t>(row) >= store.size()) {
               throw std::out_of_range("row " + std::to_string(row) + " is not in the store");
             }
-            const HeldRow held = store.hold(row, {}, 1);
+            const HeldRow held = store.hold(row, store.blocks(0, store.size()), {}, 1);
             auto* copy = new float[store.size()];
             std::copy_n(held.data(), store.size(), copy);
             const nb::capsule owner(copy,

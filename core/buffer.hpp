@@ -2,20 +2,22 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdlib>
 #include <limits>
 #include <new>
-
-#if defined(__linux__)
-#include <sys/mman.h>
-#endif
-#if defined(_MSC_VER)
-#include <malloc.h>
-#endif
+#include <utility>
 
 namespace onefit {
 
-inline constexpr std::size_t kAlign = 64;
+// Memory for an array, aligned to a cache line, or to a huge page when it is large.
+struct Memory {
+  void* data = nullptr;
+  std::size_t bytes = 0;
+};
+
+// First touch of fresh memory is slow (the system clears every page), so that the last piece that
+// was given back is kept for the next fit while it is not too large.
+Memory take_memory(std::size_t bytes);
+void give_memory(Memory memory) noexcept;
 
 template <class T>
 class Buffer {
@@ -47,47 +49,27 @@ class Buffer {
 
  private:
   void swap(Buffer& other) noexcept {
-    T* d = data_;
-    data_ = other.data_;
-    other.data_ = d;
-    const std::size_t s = size_;
-    size_ = other.size_;
-    other.size_ = s;
+    std::swap(memory_, other.memory_);
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
   }
 
   void allocate(std::size_t count) {
     if (count == 0) return;
-    constexpr std::size_t huge = std::size_t{1} << 21;
-    if (count > (std::numeric_limits<std::size_t>::max() - huge) / sizeof(T)) {
-      throw std::bad_alloc();
-    }
-    std::size_t bytes = count * sizeof(T);
-    const std::size_t align = bytes >= 2 * huge ? huge : kAlign;
-    bytes = (bytes + align - 1) / align * align;
-#if defined(_MSC_VER)
-    void* p = _aligned_malloc(bytes, align);
-#else
-    void* p = std::aligned_alloc(align, bytes);
-#endif
-    if (p == nullptr) throw std::bad_alloc();
-#if defined(__linux__)
-    // First touch of fresh memory is the slow part; huge pages make it several times faster.
-    if (align == huge) madvise(p, bytes, MADV_HUGEPAGE);
-#endif
-    data_ = static_cast<T*>(p);
+    if (count > std::numeric_limits<std::size_t>::max() / 2 / sizeof(T)) throw std::bad_alloc();
+    memory_ = take_memory(count * sizeof(T));
+    data_ = static_cast<T*>(memory_.data);
     size_ = count;
   }
 
   void release() {
-#if defined(_MSC_VER)
-    _aligned_free(data_);
-#else
-    std::free(data_);
-#endif
+    give_memory(memory_);
+    memory_ = {};
     data_ = nullptr;
     size_ = 0;
   }
 
+  Memory memory_;
   T* data_ = nullptr;
   std::size_t size_ = 0;
 };

@@ -7,6 +7,10 @@
 
 #include "loops.hpp"
 
+#if defined(__AVX512F__) || defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
 #define ONEFIT_RESTRICT __restrict__
 
 namespace onefit {
@@ -66,21 +70,48 @@ struct ArgMax {
   Vector<T, L> value;
   Vector<Index, L> index;
 
-  explicit ArgMax(T lowest) : value(fill<T, L>(lowest)), index{} {}
+  static ArgMax none(T lowest) { return {fill<T, L>(lowest), Vector<Index, L>{}}; }
   void look(Vector<T, L> v, Vector<Index, L> at) {
     const auto better = v > value;
     value = better ? v : value;
     index = better ? at : index;
   }
-  void winner(T* best, std::size_t* where) const {
-    for (std::size_t l = 0; l < L; ++l) {
-      if (value[l] > *best) {
-        *best = value[l];
-        *where = static_cast<std::size_t>(index[l]);
-      }
-    }
-  }
 };
+
+// The lower or upper half of a vector.
+template <class V, class H>
+inline H half(const V& v, std::size_t which) {
+  H h;
+  std::memcpy(&h, reinterpret_cast<const char*>(&v) + which * sizeof h, sizeof h);
+  return h;
+}
+
+// The best of all lanes, by halving: branches on single lanes would be guessed wrong too often.
+template <class T, std::size_t L>
+inline void reduce(const ArgMax<T, L>& best, T* value, std::size_t* index) {
+  if constexpr (L == 1) {
+    *value = best.value[0];
+    *index = static_cast<std::size_t>(best.index[0]);
+  } else {
+    using Index = typename IndexOf<T>::type;
+    ArgMax<T, L / 2> low{half<Vector<T, L>, Vector<T, L / 2>>(best.value, 0),
+                         half<Vector<Index, L>, Vector<Index, L / 2>>(best.index, 0)};
+    low.look(half<Vector<T, L>, Vector<T, L / 2>>(best.value, 1),
+             half<Vector<Index, L>, Vector<Index, L / 2>>(best.index, 1));
+    reduce(low, value, index);
+  }
+}
+
+template <class T, std::size_t L>
+inline T least(Vector<T, L> v) {
+  if constexpr (L == 1) {
+    return v[0];
+  } else {
+    const auto low = half<Vector<T, L>, Vector<T, L / 2>>(v, 0);
+    const auto high = half<Vector<T, L>, Vector<T, L / 2>>(v, 1);
+    return least<T, L / 2>(low < high ? low : high);
+  }
+}
 
 template <class Index, std::size_t L>
 inline Vector<Index, L> count_up() {
@@ -96,47 +127,70 @@ void sweep(std::size_t n, G* ONEFIT_RESTRICT g, const float* ONEFIT_RESTRICT up,
   constexpr std::size_t L = ONEFIT_VECTOR_BYTES / sizeof(G);
   using Index = typename IndexOf<G>::type;
   const G never = static_cast<G>(kNever);
-  ArgMax<G, L> best0(-never);
-  ArgMax<G, L> best1(-never);
+  Extremes<G> e;
+  if (n < L) {
+    for (std::size_t t = 0; t < n; ++t) {
+      const G v = g[t] - step * (static_cast<G>(ki[t]) - static_cast<G>(kj[t]));
+      g[t] = v;
+      const G u = v + static_cast<G>(up[t]);
+      const G w = v + static_cast<G>(low[t]);
+      if (u > e.max_up) {
+        e.max_up = u;
+        e.index = t;
+      }
+      e.min_low = w < e.min_low ? w : e.min_low;
+    }
+    *out = e;
+    return;
+  }
+  auto best0 = ArgMax<G, L>::none(-never);
+  auto best1 = best0;
   Vector<G, L> least0 = fill<G, L>(never);
   Vector<G, L> least1 = least0;
-  Vector<Index, L> at = count_up<Index, L>();
-  const Vector<G, L> steps = fill<G, L>(step);
-  const auto pass = [&](std::size_t t, ArgMax<G, L>& best, Vector<G, L>& least) {
+  const Vector<Index, L> lanes = count_up<Index, L>();
+  Vector<Index, L> at = lanes;
+  const auto pass = [&](std::size_t t, Vector<G, L> steps, ArgMax<G, L>& best,
+                        Vector<G, L>& smallest) {
     const Vector<G, L> v =
         load<G, L>(g + t) - steps * (load_as<G, L>(ki + t) - load_as<G, L>(kj + t));
     std::memcpy(g + t, &v, sizeof v);
     best.look(v + load_as<G, L>(up + t), at);
     const Vector<G, L> w = v + load_as<G, L>(low + t);
-    least = w < least ? w : least;
+    smallest = w < smallest ? w : smallest;
     at += static_cast<Index>(L);
   };
+  const Vector<G, L> steps = fill<G, L>(step);
   std::size_t t = 0;
   for (; t + 2 * L <= n; t += 2 * L) {
-    pass(t, best0, least0);
-    pass(t + L, best1, least1);
+    pass(t, steps, best0, least0);
+    pass(t + L, steps, best1, least1);
   }
   if (t + L <= n) {
-    pass(t, best0, least0);
+    pass(t, steps, best0, least0);
     t += L;
   }
-  Extremes<G> e;
-  best0.winner(&e.max_up, &e.index);
-  best1.winner(&e.max_up, &e.index);
-  least0 = least0 < least1 ? least0 : least1;
-  for (std::size_t l = 0; l < L; ++l) e.min_low = least0[l] < e.min_low ? least0[l] : e.min_low;
-  for (; t < n; ++t) {
-    const G v = g[t] - step * (static_cast<G>(ki[t]) - static_cast<G>(kj[t]));
-    g[t] = v;
-    const G u = v + static_cast<G>(up[t]);
-    const G w = v + static_cast<G>(low[t]);
-    if (u > e.max_up) {
-      e.max_up = u;
-      e.index = t;
-    }
-    e.min_low = w < e.min_low ? w : e.min_low;
+  if (t < n) {  // the last L entries once more; those that have had their step get none
+    const auto done = static_cast<Index>(t - (n - L));
+    at = lanes + static_cast<Index>(n - L);
+    pass(n - L, lanes >= done ? steps : Vector<G, L>{}, best1, least1);
   }
+  best0.look(best1.value, best1.index);
+  reduce(best0, &e.max_up, &e.index);
+  e.min_low = least<G, L>(least0 < least1 ? least0 : least1);
   *out = e;
+}
+
+// 1 / a, to 11 bits or better: enough to compare gains, and several times faster than a
+// division.
+template <std::size_t L>
+inline Vector<float, L> rough_inverse(Vector<float, L> a) {
+#if defined(__AVX512F__)
+  if constexpr (L == 16) return (Vector<float, L>)_mm512_maskz_rcp14_ps(0xffff, (__m512)a);
+#endif
+#if defined(__AVX2__)
+  if constexpr (L == 8) return (Vector<float, L>)_mm256_rcp_ps((__m256)a);
+#endif
+  return fill<float, L>(1.0F) / a;
 }
 
 // Gains are compared, not accumulated: float32 is enough for them whatever g is kept in.
@@ -145,9 +199,25 @@ void second(std::size_t n, const G* ONEFIT_RESTRICT g, const float* ONEFIT_RESTR
             const float* ONEFIT_RESTRICT diag, const float* ONEFIT_RESTRICT ki, float kii, G m,
             Best* out) {
   constexpr std::size_t L = ONEFIT_VECTOR_BYTES / sizeof(G);
-  ArgMax<float, L> best0(0.0F);
-  ArgMax<float, L> best1(0.0F);
-  Vector<std::int32_t, L> at = count_up<std::int32_t, L>();
+  Best b;
+  if (n < L) {
+    for (std::size_t t = 0; t < n; ++t) {
+      const float violation = static_cast<float>(m - (g[t] + static_cast<G>(low[t])));
+      const float d = violation > 0.0F ? violation : 0.0F;
+      const float curvature = kii + diag[t] - 2.0F * ki[t];
+      const float value = d * d / (curvature > kTau ? curvature : kTau);
+      if (value > b.gain) {
+        b.gain = value;
+        b.index = t;
+      }
+    }
+    *out = b;
+    return;
+  }
+  auto best0 = ArgMax<float, L>::none(0.0F);
+  auto best1 = best0;
+  const Vector<std::int32_t, L> lanes = count_up<std::int32_t, L>();
+  Vector<std::int32_t, L> at = lanes;
   const Vector<G, L> ms = fill<G, L>(m);
   const Vector<float, L> kiis = fill<float, L>(kii);
   const Vector<float, L> zero{};
@@ -164,7 +234,7 @@ void second(std::size_t n, const G* ONEFIT_RESTRICT g, const float* ONEFIT_RESTR
     const Vector<float, L> k = load<float, L>(ki + t);
     Vector<float, L> a = kiis + load<float, L>(diag + t) - (k + k);
     a = a > tau ? a : tau;
-    best.look(d * d / a, at);
+    best.look(d * d * rough_inverse<L>(a), at);
     at += static_cast<std::int32_t>(L);
   };
   std::size_t t = 0;
@@ -176,19 +246,12 @@ void second(std::size_t n, const G* ONEFIT_RESTRICT g, const float* ONEFIT_RESTR
     pass(t, best0);
     t += L;
   }
-  Best b;
-  best0.winner(&b.gain, &b.index);
-  best1.winner(&b.gain, &b.index);
-  for (; t < n; ++t) {
-    const float violation = static_cast<float>(m - (g[t] + static_cast<G>(low[t])));
-    const float d = violation > 0.0F ? violation : 0.0F;
-    const float curvature = kii + diag[t] - 2.0F * ki[t];
-    const float a = curvature > kTau ? curvature : kTau;
-    if (d * d / a > b.gain) {
-      b.gain = d * d / a;
-      b.index = t;
-    }
+  if (t < n) {  // the last L entries once more
+    at = lanes + static_cast<std::int32_t>(n - L);
+    pass(n - L, best1);
   }
+  best0.look(best1.value, best1.index);
+  reduce(best0, &b.gain, &b.index);
   *out = b;
 }
 

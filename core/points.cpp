@@ -12,10 +12,11 @@ namespace {
 // product does about three times as many multiplications a second.
 constexpr double kDense = 0.35;
 
-// Larger data than this come from main memory for every block of queries, and it takes more queries
-// to make that worth while. More queries are also more rows that turn out not to be needed: on data
-// from 5,000 x 21 to 10,000 x 784, 4 at a time were best below and 8 above (against 1, 2, 12, 16,
-// 64).
+// How many rows to evaluate at a time: more share the reading of the data, but are more often rows
+// that turn out not to be needed. With few features reading costs little; larger data than
+// kCachedBytes come from main memory for every block. Measured from 270 x 13 to 10,000 x 784
+// against 1, 2, 3, 4, 8, 12, 16 and 64.
+constexpr std::size_t kFewFeatures = 32;
 constexpr std::size_t kCachedBytes = std::size_t{16} << 20;
 
 std::size_t padded(std::size_t n) { return (n + kPanel - 1) / kPanel * kPanel; }
@@ -97,6 +98,7 @@ void Points<T>::read_row(std::size_t row, std::size_t stride, T* out) const {
 template <class T>
 std::size_t Points<T>::preferred_queries() const {
   if (sparse_) return kLanes;
+  if (cols_ <= kFewFeatures) return 1;
   return rows_ * cols_ * sizeof(T) <= kCachedBytes ? 4 : 8;
 }
 

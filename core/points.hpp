@@ -56,7 +56,7 @@ class Points {
   std::size_t preferred_queries() const;
 
   // tile[q * kTile + t - first] = <query q, row t> for first <= t < last <= first + kTile.
-  // `first` is a multiple of kTile. `scratch` is this thread's.
+  // `first` is a multiple of kPanel. `scratch` is this thread's.
   void dots(const Queries& queries, std::size_t first, std::size_t last, T* tile,
             std::vector<T>& scratch) const;
 

@@ -12,9 +12,11 @@ namespace onefit {
 namespace {
 
 // Fewer variables than this are swept faster than they are shrunk.
-constexpr std::size_t kShrinkFrom = 1000;
+constexpr std::size_t kShrinkFrom = 300;
 // Variables are dropped when at most this share of them would remain.
 constexpr double kShrinkTo = 0.7;
+// Rows that one search for likely rows finds: a few batches.
+constexpr std::size_t kLikely = 16;
 // Iterations between looks at the interrupt.
 constexpr std::int64_t kPoll = 128;
 // A solve gives up when so many iterations together (or this many times the number of variables)
@@ -72,7 +74,7 @@ class Smo {
       gradient_ = problem.linear;
     }
     columns_.reserve(n_);
-    likely_.reserve(kQueries + 1);
+    likely_.reserve(kLikely);
     also_.reserve(kQueries);
   }
 
@@ -280,37 +282,47 @@ class Smo {
     return best;
   }
 
-  // The rows most likely to be asked for next: the worst violators that the store does not have, in
-  // a short list that is kept sorted while all variables pass by.
+  // Rows to evaluate along with one that is missing: the worst violators that the store does not
+  // have. Finding them takes a pass over all variables, so that several batches are found at a
+  // time.
+  template <class G>
+  void choose_likely(const G* g, const GroupState<G>* groups) {
+    also_.clear();
+    const std::size_t count = store_.preferred_rows() - 1;
+    if (count == 0) return;
+    if (next_likely_ >= likely_.size()) collect_likely(g, groups);
+    while (next_likely_ < likely_.size() && also_.size() < count) {
+      also_.push_back(likely_[next_likely_++].row);
+    }
+  }
+
   template <class G>
   void collect_likely(const G* g, const GroupState<G>* groups) {
-    const std::size_t most = store_.preferred_rows();
     likely_.clear();
+    next_likely_ = 0;
     G threshold = 0;
     for (std::size_t p = 0; p < active_.size(); ++p) {
       const GroupState<G>& s = groups[active_.group(p)];
       const G up = g[p] + static_cast<G>(up_[p]) - s.min_low;
       const G low = s.max_up - g[p] - static_cast<G>(low_[p]);
       const G violation = up > low ? up : low;
-      if (!(violation > threshold) || store_.has(active_.column(p))) continue;
-      if (likely_.size() == most) likely_.pop_back();
+      if (!(violation > threshold) || store_.has(active_.column(p), active_.blocks())) continue;
+      if (likely_.size() == kLikely) likely_.pop_back();
       const Likely entry{static_cast<double>(violation), active_.column(p)};
       likely_.insert(std::upper_bound(likely_.begin(), likely_.end(), entry,
                                       [](const Likely& a, const Likely& b) {
                                         return a.violation > b.violation;
                                       }),
                      entry);
-      if (likely_.size() == most) threshold = static_cast<G>(likely_.back().violation);
+      if (likely_.size() == kLikely) threshold = static_cast<G>(likely_.back().violation);
     }
-    also_.clear();
-    for (const Likely& entry : likely_) also_.push_back(entry.row);
   }
 
   template <class G>
   void fetch(const G* g, const GroupState<G>* groups, std::size_t position, const ActiveRow* keep,
              ActiveRow& out) {
     if (!active_.has(position)) {
-      collect_likely(g, groups);
+      choose_likely(g, groups);
       until_poll_ = 0;  // evaluating a batch can take long: look at the interrupt after it
     }
     active_.row(position, also_, settings_.threads, keep, out);
@@ -512,6 +524,7 @@ class Smo {
   // Work space, reserved once.
   std::vector<std::int32_t> columns_;
   std::vector<Likely> likely_;
+  std::size_t next_likely_ = 0;
   std::vector<std::int32_t> also_;
   std::vector<float> zeros_;
 

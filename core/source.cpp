@@ -35,29 +35,32 @@ class PointsSource final : public RowSource {
     return kernel_diagonal(kernel_, static_cast<double>(points_.squared_norms()[row]));
   }
 
-  void evaluate(std::span<const std::int32_t> rows, float* const* out,
-                std::size_t threads) const override {
+  void evaluate(std::span<const std::int32_t> rows, float* const* out, std::size_t first,
+                std::size_t last, std::size_t threads) const override {
+    const std::size_t start = first / kPanel * kPanel;  // panels are evaluated whole
+    const std::size_t tiles = (last - start + kTile - 1) / kTile;
     for (std::size_t r0 = 0; r0 < rows.size(); r0 += kQueries) {
       const std::size_t count = std::min(kQueries, rows.size() - r0);
       typename Points<T>::Queries queries;
       points_.gather(points_, rows.subspan(r0, count), queries);
-      const std::size_t tiles = (size() + kTile - 1) / kTile;
       parallel_for(tiles, threads, [&](std::size_t begin, std::size_t end) {
         thread_local std::vector<T> tile;
         thread_local std::vector<T> scratch;
         tile.resize(kQueries * kTile);
         for (std::size_t i = begin; i < end; ++i) {
-          const std::size_t first = i * kTile;
-          const std::size_t last = std::min(first + kTile, size());
-          points_.dots(queries, first, last, tile.data(), scratch);
+          const std::size_t from = start + i * kTile;
+          const std::size_t to = std::min(from + kTile, last);
+          const std::size_t skip = first > from ? first - from : 0;
+          points_.dots(queries, from, to, tile.data(), scratch);
           for (std::size_t q = 0; q < count; ++q) {
-            write(tile.data() + q * kTile, first, last, queries.sq[q], out[r0 + q] + first);
+            write(tile.data() + q * kTile + skip, from + skip, to, queries.sq[q],
+                  out[r0 + q] + from + skip);
           }
         }
       });
       for (std::size_t q = 0; q < count; ++q) {
         const auto row = static_cast<std::size_t>(rows[r0 + q]);
-        out[r0 + q][row] = static_cast<float>(diagonal(row));
+        if (first <= row && row < last) out[r0 + q][row] = static_cast<float>(diagonal(row));
       }
     }
   }
@@ -94,12 +97,12 @@ class MatrixSource final : public RowSource {
   std::size_t preferred_rows() const override { return 1; }
   double diagonal(std::size_t row) const override { return view_.data[row * view_.cols + row]; }
 
-  void evaluate(std::span<const std::int32_t> rows, float* const* out,
-                std::size_t threads) const override {
+  void evaluate(std::span<const std::int32_t> rows, float* const* out, std::size_t first,
+                std::size_t last, std::size_t threads) const override {
     parallel_for(rows.size(), threads, [&](std::size_t begin, std::size_t end) {
       for (std::size_t r = begin; r < end; ++r) {
         const double* row = view_.data + static_cast<std::size_t>(rows[r]) * view_.cols;
-        for (std::size_t t = 0; t < view_.cols; ++t) out[r][t] = static_cast<float>(row[t]);
+        for (std::size_t t = first; t < last; ++t) out[r][t] = static_cast<float>(row[t]);
       }
     });
   }
@@ -117,11 +120,12 @@ class DistanceSource final : public RowSource {
   std::size_t preferred_rows() const override { return distances_->preferred_rows(); }
   double diagonal(std::size_t /*row*/) const override { return 1.0; }
 
-  void evaluate(std::span<const std::int32_t> rows, float* const* out,
-                std::size_t threads) const override {
+  void evaluate(std::span<const std::int32_t> rows, float* const* out, std::size_t first,
+                std::size_t last, std::size_t threads) const override {
+    const std::uint64_t blocks = distances_->blocks(first, last);
     for (std::size_t r = 0; r < rows.size(); ++r) {
-      const HeldRow held = distances_->hold(rows[r], rows.subspan(r + 1), threads);
-      loops().rbf_from_distance(size(), held.data(), gamma_, out[r]);
+      const HeldRow held = distances_->hold(rows[r], blocks, rows.subspan(r + 1), threads);
+      loops().rbf_from_distance(last - first, held.data() + first, gamma_, out[r] + first);
     }
   }
 

@@ -22,9 +22,9 @@ class RowSource {
   virtual double diagonal(std::size_t row) const = 0;
   // How many rows at a time are evaluated best.
   virtual std::size_t preferred_rows() const = 0;
-  // Fills out[r][0 .. size) with kernel row rows[r]; out[r] has room for `size` rounded up to 64.
-  virtual void evaluate(std::span<const std::int32_t> rows, float* const* out,
-                        std::size_t threads) const = 0;
+  // Fills out[r][first .. last) with these columns of kernel row rows[r].
+  virtual void evaluate(std::span<const std::int32_t> rows, float* const* out, std::size_t first,
+                        std::size_t last, std::size_t threads) const = 0;
 };
 
 // Kernel of data rows. Dot products are taken in float32 where that leaves entries correct to about

@@ -31,7 +31,8 @@ void HeldRow::release() {
   store_ = nullptr;
 }
 
-KernelStore::KernelStore(std::unique_ptr<RowSource> source, std::size_t budget_bytes)
+KernelStore::KernelStore(std::unique_ptr<RowSource> source, std::size_t budget_bytes,
+                         std::vector<std::size_t> starts)
     : source_(std::move(source)),
       size_(source_->size()),
       stride_((size_ + kPanel - 1) / kPanel * kPanel),
@@ -47,13 +48,27 @@ KernelStore::KernelStore(std::unique_ptr<RowSource> source, std::size_t budget_b
     diagonal_[i] = static_cast<float>(source_->diagonal(i));
     if (!std::isfinite(diagonal_[i])) throw std::overflow_error("kernel values overflow");
   }
+  const std::size_t merged = (starts.size() + kMostBlocks - 1) / kMostBlocks;
+  for (std::size_t k = 0; k < starts.size(); k += merged) starts_.push_back(starts[k]);
+  starts_.push_back(size_);
+
   rows_ = Buffer<float>(capacity_ * stride_);
+  ready_ = std::make_unique<std::atomic<std::uint64_t>[]>(size_);
   slot_of_ = std::make_unique<std::atomic<std::int32_t>[]>(size_);
-  for (std::size_t i = 0; i < size_; ++i) slot_of_[i].store(kAbsent, std::memory_order_relaxed);
+  for (std::size_t i = 0; i < size_; ++i) slot_of_[i].store(kNone, std::memory_order_relaxed);
+  busy_.assign(size_, false);
   row_in_.assign(capacity_, kNone);
   pins_.assign(capacity_, 0);
   newer_.assign(capacity_, kNone);
   older_.assign(capacity_, kNone);
+}
+
+std::uint64_t KernelStore::blocks(std::size_t first, std::size_t last) const {
+  std::uint64_t bits = 0;
+  for (std::size_t k = 0; k + 1 < starts_.size(); ++k) {
+    if (first < starts_[k + 1] && starts_[k] < last) bits |= std::uint64_t{1} << k;
+  }
+  return bits;
 }
 
 void KernelStore::unlink(std::int32_t slot) {
@@ -76,16 +91,13 @@ void KernelStore::push_front(std::int32_t slot) {
 
 // A slot to write a row into, or kNone when every slot is held or being written.
 std::int32_t KernelStore::take_slot() {
-  if (!free_.empty()) {
-    const std::int32_t slot = free_.back();
-    free_.pop_back();
-    return slot;
-  }
   if (fresh_ < capacity_) return static_cast<std::int32_t>(fresh_++);
   for (std::int32_t slot = oldest_; slot != kNone; slot = newer_[static_cast<std::size_t>(slot)]) {
     const auto s = static_cast<std::size_t>(slot);
-    if (pins_[s] == 0) {
-      slot_of_[static_cast<std::size_t>(row_in_[s])].store(kAbsent, std::memory_order_relaxed);
+    const auto row = static_cast<std::size_t>(row_in_[s]);
+    if (pins_[s] == 0 && !busy_[row]) {
+      ready_[row].store(0, std::memory_order_relaxed);
+      slot_of_[row].store(kNone, std::memory_order_relaxed);
       unlink(slot);
       return slot;
     }
@@ -99,72 +111,86 @@ void KernelStore::unpin(std::int32_t row) {
   if (--pins_[static_cast<std::size_t>(slot)] == 0) changed_.notify_one();
 }
 
-HeldRow KernelStore::hold(std::int32_t row, std::span<const std::int32_t> also,
-                          std::size_t threads) {
-  std::atomic<std::int32_t>& mine = slot_of_[static_cast<std::size_t>(row)];
-  if (keeps_all_) {
-    const std::int32_t slot = mine.load(std::memory_order_acquire);
-    if (slot >= 0) return HeldRow(nullptr, row, slot_data(slot));
+// Adds a row to a batch and gives it a slot if it has none; false when no slot is free.
+bool KernelStore::reserve(std::int32_t row, Batch& batch) {
+  const auto r = static_cast<std::size_t>(row);
+  std::int32_t slot = slot_of_[r].load(std::memory_order_relaxed);
+  if (slot == kNone) {
+    slot = take_slot();
+    if (slot == kNone) return false;
+    slot_of_[r].store(slot, std::memory_order_relaxed);
+    row_in_[static_cast<std::size_t>(slot)] = row;
+    push_front(slot);
+  }
+  busy_[r] = true;
+  batch.rows.push_back(row);
+  batch.out.push_back(slot_data(slot));
+  return true;
+}
+
+// Evaluates blocks, neighbours in one go.
+void KernelStore::evaluate(const Batch& batch, std::uint64_t blocks, std::size_t threads) {
+  for (std::size_t k = 0; k + 1 < starts_.size(); ++k) {
+    if ((blocks >> k & 1) == 0) continue;
+    const std::size_t first = starts_[k];
+    while (k + 2 < starts_.size() && (blocks >> (k + 1) & 1) != 0) ++k;
+    const std::size_t last = starts_[k + 1];
+    source_->evaluate(batch.rows, batch.out.data(), first, last, threads);
+    evaluated_.fetch_add(batch.rows.size() * (last - first), std::memory_order_relaxed);
+  }
+}
+
+HeldRow KernelStore::hold(std::int32_t row, std::uint64_t blocks,
+                          std::span<const std::int32_t> also, std::size_t threads) {
+  const auto mine = static_cast<std::size_t>(row);
+  const auto missing = [&](std::size_t r, std::memory_order order) {
+    return blocks & ~ready_[r].load(order);
+  };
+  const auto data = [&] { return slot_data(slot_of_[mine].load(std::memory_order_relaxed)); };
+  if (keeps_all_ && missing(mine, std::memory_order_acquire) == 0) {
+    return HeldRow(nullptr, row, data());
   }
   std::unique_lock lock(mutex_);
   for (;;) {
-    const std::int32_t slot = mine.load(std::memory_order_relaxed);
-    if (slot >= 0) {
-      if (keeps_all_) return HeldRow(nullptr, row, slot_data(slot));
+    const std::uint64_t lacking = missing(mine, std::memory_order_relaxed);
+    if (lacking == 0) {
+      if (keeps_all_) return HeldRow(nullptr, row, data());
+      const std::int32_t slot = slot_of_[mine].load(std::memory_order_relaxed);
       ++pins_[static_cast<std::size_t>(slot)];
       unlink(slot);
       push_front(slot);
       return HeldRow(this, row, slot_data(slot));
     }
-    if (slot == kBusy) {
+    // Wait while another thread evaluates the row, or while no slot is free for it.
+    Batch batch;
+    if (busy_[mine] || !reserve(row, batch)) {
       changed_.wait(lock);
       continue;
     }
-
-    std::vector<std::int32_t> batch;
-    std::vector<std::int32_t> slots;
-    std::vector<float*> out;
     // Rows that only may be needed never take more than a quarter of the slots at a time.
     const std::size_t most = std::max<std::size_t>(1, std::min(kQueries, capacity_ / 4));
-    const auto reserve = [&](std::int32_t r) {
-      std::atomic<std::int32_t>& state = slot_of_[static_cast<std::size_t>(r)];
-      if (batch.size() >= most || state.load(std::memory_order_relaxed) != kAbsent) return;
-      const std::int32_t taken = take_slot();
-      if (taken == kNone) return;
-      state.store(kBusy, std::memory_order_relaxed);
-      batch.push_back(r);
-      slots.push_back(taken);
-      out.push_back(slot_data(taken));
-    };
-    reserve(row);
-    if (batch.empty()) {  // every slot is in use: wait until one is given back
-      changed_.wait(lock);
-      continue;
+    for (const std::int32_t other : also) {
+      const auto r = static_cast<std::size_t>(other);
+      if (batch.rows.size() >= most) break;
+      if (busy_[r] || missing(r, std::memory_order_relaxed) != lacking) continue;
+      if (!reserve(other, batch)) break;
     }
-    for (const std::int32_t r : also) reserve(r);
 
     lock.unlock();
     std::exception_ptr failure;
     try {
-      source_->evaluate(batch, out.data(), threads);
+      evaluate(batch, lacking, threads);
     } catch (...) {
       failure = std::current_exception();
     }
     lock.lock();
-    for (std::size_t k = 0; k < batch.size(); ++k) {
-      std::atomic<std::int32_t>& state = slot_of_[static_cast<std::size_t>(batch[k])];
-      if (failure) {
-        state.store(kAbsent, std::memory_order_relaxed);
-        free_.push_back(slots[k]);
-        continue;
-      }
-      row_in_[static_cast<std::size_t>(slots[k])] = batch[k];
-      push_front(slots[k]);
-      state.store(slots[k], std::memory_order_release);
+    for (const std::int32_t done : batch.rows) {
+      const auto r = static_cast<std::size_t>(done);
+      busy_[r] = false;
+      if (!failure) ready_[r].fetch_or(lacking, std::memory_order_release);
     }
     changed_.notify_all();
     if (failure) std::rethrow_exception(failure);
-    evaluated_.fetch_add(batch.size(), std::memory_order_relaxed);
   }
 }
 

@@ -44,13 +44,17 @@ class HeldRow {
 
 // Rows of the kernel matrix keyed by row number. When all rows fit into the budget a row stays for
 // good and finding it takes one atomic load; otherwise the least recently used row makes room.
+// The columns are divided into blocks (the classes of a multiclass problem, whose pairs need two of
+// them each), and a row is evaluated block by block as they are asked for.
 // Memory is touched row by row, so a store costs what its rows cost, not what its budget allows.
 // Safe to use from several threads: a row that one thread is evaluating is waited for by the
 // others.
 class KernelStore {
  public:
   // Throws std::overflow_error when kernel values do not fit into a float32.
-  KernelStore(std::unique_ptr<RowSource> source, std::size_t budget_bytes);
+  // `starts`: the first column of each block; the first of them is 0. Blocks may be merged.
+  KernelStore(std::unique_ptr<RowSource> source, std::size_t budget_bytes,
+              std::vector<std::size_t> starts = {0});
 
   std::size_t size() const { return size_; }
   const float* diagonal() const { return diagonal_.data(); }
@@ -61,22 +65,32 @@ class KernelStore {
   std::size_t spare_bytes() const { return spare_bytes_; }
   // How many missing rows are best evaluated together.
   std::size_t preferred_rows() const { return source_->preferred_rows(); }
-  std::size_t rows_evaluated() const { return evaluated_.load(std::memory_order_relaxed); }
+  std::size_t entries_evaluated() const { return evaluated_.load(std::memory_order_relaxed); }
 
-  // Whether the row can be had without evaluating it. Only a hint when others use the store.
-  bool has(std::int32_t row) const {
-    return slot_of_[static_cast<std::size_t>(row)].load(std::memory_order_relaxed) >= 0;
+  // The blocks that hold the columns [first, last), as a set of bits.
+  std::uint64_t blocks(std::size_t first, std::size_t last) const;
+
+  // Whether these blocks of a row can be had without evaluating them. Only a hint when others use
+  // the store.
+  bool has(std::int32_t row, std::uint64_t blocks) const {
+    return (ready_[static_cast<std::size_t>(row)].load(std::memory_order_relaxed) & blocks) ==
+           blocks;
   }
 
-  // The row, evaluated first if it is not there; rows of `also` that are missing are then evaluated
-  // with it in the same batch.
-  HeldRow hold(std::int32_t row, std::span<const std::int32_t> also, std::size_t threads);
+  // The row with at least these blocks, evaluated first if they are not there; rows of `also` that
+  // lack the same blocks are then evaluated with it in the same batch.
+  HeldRow hold(std::int32_t row, std::uint64_t blocks, std::span<const std::int32_t> also,
+               std::size_t threads);
 
  private:
   friend class HeldRow;
-  static constexpr std::int32_t kAbsent = -1;
-  static constexpr std::int32_t kBusy = -2;
   static constexpr std::int32_t kNone = -1;
+  static constexpr std::size_t kMostBlocks = 64;
+
+  struct Batch {
+    std::vector<std::int32_t> rows;
+    std::vector<float*> out;
+  };
 
   const float* slot_data(std::int32_t slot) const {
     return rows_.data() + static_cast<std::size_t>(slot) * stride_;
@@ -85,7 +99,9 @@ class KernelStore {
     return rows_.data() + static_cast<std::size_t>(slot) * stride_;
   }
   void unpin(std::int32_t row);
+  bool reserve(std::int32_t row, Batch& batch);
   std::int32_t take_slot();
+  void evaluate(const Batch& batch, std::uint64_t blocks, std::size_t threads);
   void unlink(std::int32_t slot);
   void push_front(std::int32_t slot);
 
@@ -99,18 +115,22 @@ class KernelStore {
   Buffer<float> rows_;
   std::atomic<std::size_t> evaluated_{0};
 
-  // Per row: its slot, or kAbsent, or kBusy. Written under the mutex.
+  std::vector<std::size_t> starts_;  // of the blocks, and the number of columns
+
+  // Per row: the blocks that are there, and the slot they are in (or kNone). Written under the
+  // mutex.
+  std::unique_ptr<std::atomic<std::uint64_t>[]> ready_;
   std::unique_ptr<std::atomic<std::int32_t>[]> slot_of_;
 
   std::mutex mutex_;
   std::condition_variable changed_;
+  std::vector<bool> busy_;            // per row: some thread is evaluating blocks of it
   std::vector<std::int32_t> row_in_;  // per slot
   std::vector<std::int32_t> pins_;    // per slot
   std::vector<std::int32_t> newer_;   // per slot: doubly linked list, newest first
   std::vector<std::int32_t> older_;
   std::int32_t newest_ = kNone;
   std::int32_t oldest_ = kNone;
-  std::vector<std::int32_t> free_;
   std::size_t fresh_ = 0;  // slots never used so far start here
 };
 

@@ -41,18 +41,20 @@ def kernel_block(queries: Points, support: Points, kernel: Kernel, first: int, l
     """
 
 class KernelStore:
-    """Float32 kernel rows, evaluated when first asked for."""
+    """
+    Float32 kernel rows, evaluated when first asked for, block of columns by block of columns.
+    """
 
     @overload
     @staticmethod
-    def from_dense(x: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], kernel: Kernel, budget_bytes: int) -> KernelStore: ...
+    def from_dense(x: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], kernel: Kernel, budget_bytes: int, block_starts: Sequence[int] = [0]) -> KernelStore: ...
 
     @overload
     @staticmethod
-    def from_dense(x: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], kernel: Kernel, budget_bytes: int) -> KernelStore: ...
+    def from_dense(x: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], kernel: Kernel, budget_bytes: int, block_starts: Sequence[int] = [0]) -> KernelStore: ...
 
     @staticmethod
-    def from_csr(data: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], cols: int, kernel: Kernel, budget_bytes: int) -> KernelStore: ...
+    def from_csr(data: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], cols: int, kernel: Kernel, budget_bytes: int, block_starts: Sequence[int] = [0]) -> KernelStore: ...
 
     @staticmethod
     def from_matrix(k: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], budget_bytes: int) -> KernelStore: ...
@@ -67,7 +69,7 @@ class KernelStore:
         """rows that fit into the budget"""
 
     @property
-    def rows_evaluated(self) -> int: ...
+    def entries_evaluated(self) -> int: ...
 
     def row(self, row: int) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]:
         """A copy of one kernel row."""

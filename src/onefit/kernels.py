@@ -7,7 +7,7 @@ For prediction, :func:`kernel_values` gives blocks of values in double precision
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -59,16 +59,23 @@ def resolve_gamma(gamma: str | float, X: Matrix) -> float:
     return float(gamma)
 
 
-def make_store(X: Matrix, kernel: Kernel | None, budget_bytes: int) -> _core.KernelStore:
-    """A store of the kernel rows of X, or of X itself as the kernel matrix when kernel is None."""
+def make_store(
+    X: Matrix, kernel: Kernel | None, budget_bytes: int, block_starts: Sequence[int] = (0,)
+) -> _core.KernelStore:
+    """A store of the kernel rows of X, or of X itself as the kernel matrix when kernel is None.
+
+    Columns from each of ``block_starts`` to the next are evaluated together when one of them is
+    needed.
+    """
     if X.shape[0] > MOST_ROWS:
         raise ValueError(f"X has {X.shape[0]} rows; at most {MOST_ROWS} are supported.")
     try:
         if kernel is None:
             return _core.KernelStore.from_matrix(X, budget_bytes)
         if sp.issparse(X):
-            return _core.KernelStore.from_csr(*_csr_parts(X), kernel.to_core(), budget_bytes)
-        return _core.KernelStore.from_dense(X, kernel.to_core(), budget_bytes)
+            parts = _csr_parts(X)
+            return _core.KernelStore.from_csr(*parts, kernel.to_core(), budget_bytes, block_starts)
+        return _core.KernelStore.from_dense(X, kernel.to_core(), budget_bytes, block_starts)
     except OverflowError as error:
         raise ValueError(f"{NOT_FINITE} ({error})") from None
     except MemoryError:

@@ -71,7 +71,7 @@ Csr sparsify(std::vector<double>& x, unsigned keep_one_in) {
 
 void check_row(KernelStore& store, std::int32_t row, const Kernel& kernel,
                const std::vector<double>& x) {
-  const HeldRow held = store.hold(row, {}, 1);
+  const HeldRow held = store.hold(row, store.blocks(0, kRows), {}, 1);
   for (std::size_t t = 0; t < kRows; ++t) {
     const double expected =
         naive(kernel, x.data() + static_cast<std::size_t>(row) * kCols, x.data() + t * kCols);
@@ -160,7 +160,7 @@ TEST(rows_from_a_matrix_and_from_distances) {
   check_all_rows(derived, rbf, x);
   KernelStore other(distance_source(distances, 3.0), kPlenty);
   check_all_rows(other, {KernelKind::Rbf, 3.0, 0.0, 1}, x);
-  CHECK(distances->rows_evaluated() == kRows);  // once, though two gammas used them
+  CHECK(distances->entries_evaluated() == kRows * kRows);  // once, though two gammas used them
 }
 
 TEST(double_precision_blocks) {
@@ -197,14 +197,14 @@ TEST(a_small_budget_evicts_and_stays_right) {
   for (int k = 0; k < 2000; ++k) {
     check_row(store, static_cast<std::int32_t>(random() % kRows), kernel, x);
   }
-  CHECK(store.rows_evaluated() > kRows);
+  CHECK(store.entries_evaluated() > kRows * kRows);
 }
 
 TEST(held_rows_survive_eviction) {
   const auto x = normal(kRows * kCols, 8);
   const Kernel kernel{KernelKind::Rbf, 0.2, 0.0, 1};
   KernelStore store(points_source(DenseView<double>{x.data(), kRows, kCols}, kernel), 1);
-  const HeldRow held = store.hold(3, {}, 1);
+  const HeldRow held = store.hold(3, 1, {}, 1);
   const std::vector<float> before(held.data(), held.data() + kRows);
   check_all_rows(store, kernel, x);
   CHECK(std::equal(before.begin(), before.end(), held.data()));
@@ -215,16 +215,41 @@ TEST(one_batch_evaluates_what_was_asked_along) {
   const Kernel kernel{KernelKind::Rbf, 0.2, 0.0, 1};
   KernelStore store(points_source(DenseView<double>{x.data(), kRows, kCols}, kernel), kPlenty);
   const std::vector<std::int32_t> also = {5, 6, 5, 0};
-  store.hold(0, also, 1);
-  CHECK(store.rows_evaluated() == 3);
-  CHECK(store.has(5) && store.has(6) && !store.has(7));
+  store.hold(0, 1, also, 1);
+  CHECK(store.entries_evaluated() == 3 * kRows);
+  CHECK(store.has(5, 1) && store.has(6, 1) && !store.has(7, 1));
+}
+
+TEST(blocks_are_evaluated_when_asked_for) {
+  const auto x = normal(kRows * kCols, 11);
+  const Kernel kernel{KernelKind::Rbf, 0.2, 0.0, 1};
+  std::vector<std::size_t> many(kRows);  // more blocks than there are bits: neighbours are merged
+  for (std::size_t k = 0; k < kRows; ++k) many[k] = k;
+  for (const auto& starts : {std::vector<std::size_t>{0, 10, 75}, many}) {
+    for (const std::size_t budget : {std::size_t{1}, kPlenty}) {
+      KernelStore store(points_source(DenseView<double>{x.data(), kRows, kCols}, kernel), budget,
+                        starts);
+      const std::uint64_t wanted = store.blocks(0, 10) | store.blocks(75, 100);
+      CHECK((wanted & store.blocks(40, 41)) == 0);
+      const HeldRow held = store.hold(20, wanted, {}, 1);
+      CHECK(store.entries_evaluated() < kRows);
+      CHECK(store.has(20, wanted) && !store.has(20, store.blocks(0, kRows)));
+      for (const std::size_t t : {0, 9, 75, 99}) {
+        CHECK(std::abs(static_cast<double>(held.data()[t]) -
+                       naive(kernel, x.data() + 20 * kCols, x.data() + t * kCols)) < 1e-6);
+      }
+      check_all_rows(store, kernel, x);
+    }
+  }
 }
 
 TEST(several_threads_share_a_store) {
   const auto x = normal(kRows * kCols, 10);
   const Kernel kernel{KernelKind::Rbf, 0.2, 0.0, 1};
   for (const std::size_t budget : {std::size_t{1}, kPlenty}) {
-    KernelStore store(points_source(DenseView<double>{x.data(), kRows, kCols}, kernel), budget);
+    KernelStore store(points_source(DenseView<double>{x.data(), kRows, kCols}, kernel), budget,
+                      {0, 70, 100});
+    const std::uint64_t every = store.blocks(0, kRows);
     std::vector<std::thread> threads;
     for (unsigned seed = 0; seed < 4; ++seed) {
       threads.emplace_back([&, seed] {
@@ -233,15 +258,18 @@ TEST(several_threads_share_a_store) {
           const std::vector<std::int32_t> also = {static_cast<std::int32_t>(random() % kRows),
                                                   static_cast<std::int32_t>(random() % kRows)};
           const auto row = static_cast<std::int32_t>(random() % kRows);
-          const HeldRow first = store.hold(row, also, 2);
-          const HeldRow second = store.hold(also[0], {}, 1);
+          const std::size_t column = random() % kRows;
+          const HeldRow part = store.hold(also[1], store.blocks(column, column + 1), also, 1);
+          const HeldRow first = store.hold(row, every, also, 2);
+          const HeldRow second = store.hold(also[0], every, {}, 1);
+          CHECK(part.data()[column] > 0.0F);
           CHECK(first.data()[row] == 1.0F);
           CHECK(second.data()[row] == first.data()[also[0]]);
         }
       });
     }
     for (std::thread& thread : threads) thread.join();
-    if (budget == kPlenty) CHECK(store.rows_evaluated() <= kRows);
+    if (budget == kPlenty) CHECK(store.entries_evaluated() <= kRows * kRows);
   }
 }
 
@@ -251,7 +279,8 @@ class FailingSource final : public RowSource {
   std::size_t size() const override { return 80; }
   double diagonal(std::size_t) const override { return 1.0; }
   std::size_t preferred_rows() const override { return 1; }
-  void evaluate(std::span<const std::int32_t> rows, float* const* out, std::size_t) const override {
+  void evaluate(std::span<const std::int32_t> rows, float* const* out, std::size_t, std::size_t,
+                std::size_t) const override {
     if (calls_++ % 2 == 0) throw std::runtime_error("no");
     for (std::size_t r = 0; r < rows.size(); ++r) {
       std::fill_n(out[r], size(), static_cast<float>(rows[r]));
@@ -267,12 +296,12 @@ TEST(a_failed_evaluation_can_be_tried_again) {
   for (std::int32_t row = 0; row < 80; ++row) {
     bool failed = false;
     try {
-      store.hold(row, {}, 1);
+      store.hold(row, 1, {}, 1);
     } catch (const std::runtime_error&) {
       failed = true;
     }
     CHECK(failed);
-    CHECK(store.hold(row, {}, 1).data()[7] == static_cast<float>(row));
+    CHECK(store.hold(row, 1, {}, 1).data()[7] == static_cast<float>(row));
   }
 }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -110,7 +110,9 @@ class KernelMachine(BaseEstimator):  # type: ignore[misc]
             threads=effective_n_jobs(self.n_jobs),
         )
 
-    def _store(self, X: Any, order: NDArray[np.intp]) -> _core.KernelStore:
+    def _store(
+        self, X: Any, order: NDArray[np.intp], block_starts: Sequence[int] = (0,)
+    ) -> _core.KernelStore:
         """The kernel rows of X in a new order, and what is kept of X for prediction."""
         self._kernel_ = None
         self._X_fit = None
@@ -126,7 +128,8 @@ class KernelMachine(BaseEstimator):  # type: ignore[misc]
             X = X[order][:, order] if matrix else X[order]
         if matrix:
             X = np.ascontiguousarray(X)
-        return make_store(X, self._kernel_, budget_bytes(self.cache_size, X.shape[0]))
+        budget = budget_bytes(self.cache_size, X.shape[0])
+        return make_store(X, self._kernel_, budget, block_starts)
 
     def _call_kernel(self, X: Any, n_rows: int) -> Floats:
         """Values of the user's function, checked."""

@@ -188,7 +188,7 @@ class SVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         order, starts = self._sort_by_class(codes, weights)
         settings = self._settings()
 
-        store = self._store(X, order)
+        store = self._store(X, order, starts[:-1])
         C = self.C * self.class_weight_[codes[order]]
         if weights is not None:
             C *= weights[order]
@@ -204,13 +204,17 @@ class SVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
 
     def _check_classes(self, y: Any) -> NDArray[np.intp]:
         """Class numbers of the labels; sets ``classes_`` and ``class_weight_``."""
-        check_classification_targets(y)
+        if y.dtype.kind not in "biuUS":  # whole numbers and strings are classes without a look
+            check_classification_targets(y)
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise ValueError(
                 f"The number of classes has to be greater than one; got {len(classes)} class"
             )
-        self.class_weight_ = compute_class_weight(self.class_weight, classes=classes, y=y)
+        if self.class_weight is None:
+            self.class_weight_ = np.ones(len(classes))
+        else:
+            self.class_weight_ = compute_class_weight(self.class_weight, classes=classes, y=y)
         if not (self.class_weight_ > 0).all():
             raise ValueError(
                 "The weights in class_weight must be positive; got "
