@@ -15,16 +15,18 @@ constexpr std::size_t kLeastSlots = 8;
 
 void ActiveSet::find_segments() {
   segments_.clear();
-  for (std::size_t p = 0; p < columns_.size(); ++p) {
-    const auto column = static_cast<std::size_t>(columns_[p]);
-    if (!segments_.empty()) {
-      Segment& s = segments_.back();
-      if (s.group == group(p) && s.column + (p - s.first) == column) {
-        s.last = p + 1;
-        continue;
-      }
+  blocks_ = 0;
+  for (std::size_t p = 0; p < columns_.size();) {
+    std::size_t end = p + 1;
+    while (end < columns_.size() && columns_[end] == columns_[end - 1] + 1 &&
+           group(end) == group(p)) {
+      ++end;
     }
-    segments_.push_back({p, p + 1, column, group(p)});
+    const auto column = static_cast<std::size_t>(columns_[p]);
+    const Run run = store_->run(column, column + (end - p));
+    segments_.push_back({p, p + run.length, run.block, run.offset, group(p)});
+    blocks_ |= std::uint64_t{1} << run.block;
+    p += run.length;
   }
 }
 
@@ -35,15 +37,11 @@ void ActiveSet::set(KernelStore& store, std::span<const std::int32_t> columns, s
   split_ = split;
   slot_of_.clear();
   find_segments();
-  blocks_ = 0;
-  for (const Segment& s : segments_) {
-    blocks_ |= store.blocks(s.column, s.column + s.last - s.first);
-  }
   if (segments_.size() <= 2 || segments_.size() * kShortestRun <= columns_.size()) return;
 
   segments_.clear();
-  if (split_ > 0) segments_.push_back({0, std::min(split_, size()), 0, 0});
-  if (split_ < size()) segments_.push_back({split_, size(), split_, 1});
+  if (split_ > 0) segments_.push_back({0, std::min(split_, size()), 0, 0, 0});
+  if (split_ < size()) segments_.push_back({split_, size(), 0, split_, 1});
   stride_ = (size() + kLanes - 1) / kLanes * kLanes;
   const std::size_t slots =
       std::min(size(), std::max(cache_bytes / (stride_ * sizeof(float)), kLeastSlots));
@@ -60,13 +58,13 @@ bool ActiveSet::has(std::size_t position) const {
 void ActiveSet::row(std::size_t position, std::span<const std::int32_t> also, std::size_t threads,
                     const ActiveRow* keep, ActiveRow& out) {
   if (!compact()) {
+    out.compact_ = nullptr;
     out.held_ = store_->hold(columns_[position], blocks_, also, threads);
-    out.data = out.held_.data();
     return;
   }
   std::int32_t& slot = slot_of_[position];
   if (slot < 0) {
-    if (keep != nullptr && cache_.data() + next_slot_ * stride_ == keep->data) {
+    if (keep != nullptr && cache_.data() + next_slot_ * stride_ == keep->compact_) {
       next_slot_ = (next_slot_ + 1) % position_in_.size();
     }
     const std::size_t taken = next_slot_;
@@ -74,16 +72,33 @@ void ActiveSet::row(std::size_t position, std::span<const std::int32_t> also, st
     if (position_in_[taken] >= 0) slot_of_[static_cast<std::size_t>(position_in_[taken])] = -1;
     position_in_[taken] = static_cast<std::int32_t>(position);
     slot = static_cast<std::int32_t>(taken);
-    float* to = cache_.data() + taken * stride_;
-    const HeldRow held = store_->hold(columns_[position], blocks_, also, threads);
-    const float* from = held.data();
-    for (std::size_t p = 0; p < size(); ++p) to[p] = from[columns_[p]];
+    gather(store_->hold(columns_[position], blocks_, also, threads),
+           cache_.data() + taken * stride_);
   }
-  out.data = cache_.data() + static_cast<std::size_t>(slot) * stride_;
+  out.compact_ = cache_.data() + static_cast<std::size_t>(slot) * stride_;
+}
+
+// Copies the active columns of a row, block by block: columns of a block come one after another.
+void ActiveSet::gather(const HeldRow& row, float* to) const {
+  for (std::size_t p = 0; p < size();) {
+    const auto column = static_cast<std::size_t>(columns_[p]);
+    const Run run = store_->run(column, store_->size());
+    const float* from = row.block(run.block);
+    const std::size_t start = column - run.offset;
+    const std::size_t end = column + run.length;
+    for (; p < size(); ++p) {
+      const auto c = static_cast<std::size_t>(columns_[p]);
+      if (c < start || c >= end) break;
+      to[p] = from[c - start];
+    }
+  }
 }
 
 float ActiveSet::entry(const ActiveRow& row, std::size_t position) const {
-  return row.data[compact() ? position : static_cast<std::size_t>(columns_[position])];
+  for (const Segment& s : segments_) {
+    if (position < s.last) return row.at(s)[position - s.first];
+  }
+  return 0.0F;
 }
 
 }  // namespace onefit

@@ -11,22 +11,27 @@
 
 namespace onefit {
 
-// Positions [first, last) stand for the store columns column, column + 1, ...
+// Positions [first, last) stand for columns of one block of the store, from `offset` in it on.
 struct Segment {
   std::size_t first;
   std::size_t last;
-  std::size_t column;
+  std::size_t block;
+  std::size_t offset;
   std::size_t group;
+  std::size_t size() const { return last - first; }
 };
 
-// A kernel row as the passes read it: entry of position p in segment s at data[s.column + p -
-// s.first].
+// A kernel row restricted to the active variables.
 class ActiveRow {
  public:
-  const float* data = nullptr;
+  // The values at the positions of a segment.
+  const float* at(const Segment& s) const {
+    return (compact_ != nullptr ? compact_ : held_.block(s.block)) + s.offset;
+  }
 
  private:
   friend class ActiveSet;
+  const float* compact_ = nullptr;
   HeldRow held_;
 };
 
@@ -59,6 +64,7 @@ class ActiveSet {
  private:
   bool compact() const { return !slot_of_.empty(); }
   void find_segments();
+  void gather(const HeldRow& row, float* to) const;
 
   KernelStore* store_ = nullptr;
   std::vector<std::int32_t> columns_;

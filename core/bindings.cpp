@@ -261,7 +261,11 @@ NB_MODULE(_core, m) {
             }
             const HeldRow held = store.hold(row, store.blocks(0, store.size()), {}, 1);
             auto* copy = new float[store.size()];
-            std::copy_n(held.data(), store.size(), copy);
+            for (std::size_t first = 0; first < store.size();) {
+              const Run run = store.run(first, store.size());
+              std::copy_n(held.block(run.block) + run.offset, run.length, copy + first);
+              first += run.length;
+            }
             const nb::capsule owner(copy,
                                     [](void* p) noexcept { delete[] static_cast<float*>(p); });
             return nb::ndarray<nb::numpy, float, nb::ndim<1>>(copy, {store.size()}, owner);

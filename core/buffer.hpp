@@ -1,10 +1,12 @@
 // Large arrays without initialisation: pages are touched when they are written, not before.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <limits>
 #include <new>
 #include <utility>
+#include <vector>
 
 namespace onefit {
 
@@ -14,8 +16,9 @@ struct Memory {
   std::size_t bytes = 0;
 };
 
-// First touch of fresh memory is slow (the system clears every page), so that the last piece that
-// was given back is kept for the next fit while it is not too large.
+// First touch of fresh memory is slow (the system clears every page, some machines at 1 GB/s), so
+// that pieces of kChunkBytes that are given back are kept for the next fit, up to a limit.
+inline constexpr std::size_t kChunkBytes = std::size_t{8} << 20;
 Memory take_memory(std::size_t bytes);
 void give_memory(Memory memory) noexcept;
 
@@ -72,6 +75,32 @@ class Buffer {
   Memory memory_;
   T* data_ = nullptr;
   std::size_t size_ = 0;
+};
+
+// Hands out arrays that live as long as it does, from chunks taken as they are needed.
+template <class T>
+class Arena {
+ public:
+  // Chunks are no larger than `most` entries unless an array needs it.
+  void set_most(std::size_t most) { chunk_ = std::min(most, kChunk); }
+
+  T* take(std::size_t count) {
+    count = (count + kAlignment - 1) / kAlignment * kAlignment;
+    if (chunks_.empty() || used_ + count > chunks_.back().size()) {
+      chunks_.emplace_back(std::max(count, chunk_));
+      used_ = 0;
+    }
+    T* data = chunks_.back().data() + used_;
+    used_ += count;
+    return data;
+  }
+
+ private:
+  static constexpr std::size_t kAlignment = 64 / sizeof(T);
+  static constexpr std::size_t kChunk = kChunkBytes / sizeof(T);
+  std::vector<Buffer<T>> chunks_;
+  std::size_t chunk_ = kChunk;
+  std::size_t used_ = 0;
 };
 
 }  // namespace onefit

@@ -393,12 +393,22 @@ void panel(std::size_t d, const T* x, std::size_t count, const T* rows, T* dot, 
   // Registers: 4 x 4 sums where there are 32 (AVX-512), 4 x 2 where there are 16.
   constexpr std::size_t Width = ONEFIT_VECTOR_BYTES == 64 ? 4 : 2;
   for (std::size_t t = 0; t < kPanel; t += Width * L) {
-    std::size_t q = 0;
-    for (; q + 4 <= count; q += 4) {
-      panel_part<T, 4, Width>(d, x + t, rows + q * d, dot + q * ld + t, ld);
-    }
-    for (; q < count; ++q) {
-      panel_part<T, 1, Width>(d, x + t, rows + q * d, dot + q * ld + t, ld);
+    for (std::size_t q = 0; q < count; q += 4) {
+      const T* first = rows + q * d;
+      T* out = dot + q * ld + t;
+      switch (count - q) {
+        case 1:
+          panel_part<T, 1, Width>(d, x + t, first, out, ld);
+          break;
+        case 2:
+          panel_part<T, 2, Width>(d, x + t, first, out, ld);
+          break;
+        case 3:
+          panel_part<T, 3, Width>(d, x + t, first, out, ld);
+          break;
+        default:
+          panel_part<T, 4, Width>(d, x + t, first, out, ld);
+      }
     }
   }
 }

@@ -162,7 +162,6 @@ class Smo {
     }
     constexpr std::size_t kRows = 4;
     ActiveRow rows[kRows];
-    const float* data[kRows];
     double coef[kRows];
     for (std::size_t k0 = 0; k0 < nonzero.size(); k0 += kRows) {
       for (std::size_t r = 0; r < kRows; ++r) {
@@ -175,12 +174,11 @@ class Smo {
           }
         }
         all.row(nonzero[k], also_, settings_.threads, nullptr, rows[r]);
-        data[r] = rows[r].data;
       }
       for (const Segment& s : all.segments()) {
         const float* at[kRows];
-        for (std::size_t r = 0; r < kRows; ++r) at[r] = data[r] + s.column;
-        loops().accumulate4(s.last - s.first, gradient_.data() + s.first, at, coef);
+        for (std::size_t r = 0; r < kRows; ++r) at[r] = rows[r].at(s);
+        loops().accumulate4(s.size(), gradient_.data() + s.first, at, coef);
       }
     }
   }
@@ -243,16 +241,16 @@ class Smo {
 
   // ---- the loop ---------------------------------------------------------------------------------
 
-  // Subtracts step * (ki - kj) from g and finds the extremes of each group.
+  // Subtracts step * (ki - kj) from g (nothing when there are no rows) and finds the extremes of
+  // each group.
   template <class G>
-  void sweep(G* g, const float* ki, const float* kj, G step, GroupState<G>* groups) const {
+  void sweep(G* g, const ActiveRow* ki, const ActiveRow* kj, G step, GroupState<G>* groups) {
     groups[0] = groups[1] = GroupState<G>{};
     const auto pass = Passes<G>::sweep();
     for (const Segment& s : active_.segments()) {
-      const std::size_t length = s.last - s.first;
       Extremes<G> e;
-      pass(length, g + s.first, up_.data() + s.first, low_.data() + s.first, ki + s.column,
-           kj + s.column, step, &e);
+      pass(s.size(), g + s.first, up_.data() + s.first, low_.data() + s.first,
+           ki == nullptr ? zeros() : ki->at(s), kj == nullptr ? zeros() : kj->at(s), step, &e);
       GroupState<G>& state = groups[s.group];
       if (e.max_up > state.max_up) {
         state.max_up = e.max_up;
@@ -275,8 +273,8 @@ class Smo {
     for (const Segment& s : active_.segments()) {
       if (s.group != group) continue;
       Best found;
-      Passes<G>::second()(s.last - s.first, g + s.first, low_.data() + s.first,
-                          diagonal_.data() + s.first, ki.data + s.column, diagonal_[i], m, &found);
+      Passes<G>::second()(s.size(), g + s.first, low_.data() + s.first, diagonal_.data() + s.first,
+                          ki.at(s), diagonal_[i], m, &found);
       if (found.gain > best.gain) best = {found.gain, s.first + found.index};
     }
     return best;
@@ -286,13 +284,18 @@ class Smo {
   // have. Finding them takes a pass over all variables, so that several batches are found at a
   // time.
   template <class G>
-  void choose_likely(const G* g, const GroupState<G>* groups) {
+  void choose_likely(std::int32_t missing, const G* g, const GroupState<G>* groups) {
     also_.clear();
     const std::size_t count = store_.preferred_rows() - 1;
-    if (count == 0) return;
-    if (next_likely_ >= likely_.size()) collect_likely(g, groups);
-    while (next_likely_ < likely_.size() && also_.size() < count) {
-      also_.push_back(likely_[next_likely_++].row);
+    for (bool searched = false; also_.size() < count;) {
+      if (next_likely_ == likely_.size()) {
+        if (searched) return;
+        searched = true;
+        collect_likely(g, groups);
+        continue;
+      }
+      const std::int32_t row = likely_[next_likely_++].row;
+      if (row != missing && !store_.has(row, active_.blocks())) also_.push_back(row);
     }
   }
 
@@ -322,7 +325,7 @@ class Smo {
   void fetch(const G* g, const GroupState<G>* groups, std::size_t position, const ActiveRow* keep,
              ActiveRow& out) {
     if (!active_.has(position)) {
-      choose_likely(g, groups);
+      choose_likely(active_.column(position), g, groups);
       until_poll_ = 0;  // evaluating a batch can take long: look at the interrupt after it
     }
     active_.row(position, also_, settings_.threads, keep, out);
@@ -334,7 +337,7 @@ class Smo {
     GroupState<G> groups[2];
     ActiveRow rows[2];
     ActiveRow row_j;
-    sweep(g, zeros(), zeros(), G{0}, groups);
+    sweep<G>(g, nullptr, nullptr, G{0}, groups);
     const bool two_groups = problem_.split < n_;
     // LIBSVM's rhythm: often enough for small problems, seldom enough for large ones.
     const std::int64_t shrink_every = static_cast<std::int64_t>(std::min<std::size_t>(n_, 1000));
@@ -351,7 +354,7 @@ class Smo {
       if (may_shrink && --until_shrink <= 0) {
         until_shrink = shrink_every;
         if (shrink(g, groups)) {
-          sweep(g, zeros(), zeros(), G{0}, groups);
+          sweep<G>(g, nullptr, nullptr, G{0}, groups);
           continue;
         }
       }
@@ -394,7 +397,7 @@ class Smo {
       low_[i] = low_shift(vi);
       up_[j] = up_shift(vj);
       low_[j] = low_shift(vj);
-      sweep(g, ki->data, row_j.data, static_cast<G>(step), groups);
+      sweep(g, ki, &row_j, static_cast<G>(step), groups);
       ++n_iter_;
       progress_ += step * (slope - 0.5 * step * curvature);
       if (--until_progress_ == 0 && !made_progress()) return End::Stalled;
@@ -430,9 +433,9 @@ class Smo {
     }
   }
 
-  // A row of zeros as long as any segment reaches, for a sweep that only looks.
+  // As long as any segment, for a sweep that only looks.
   const float* zeros() {
-    if (zeros_.empty()) zeros_.assign(std::max(store_.size(), n_) + kPanel, 0.0F);
+    if (zeros_.empty()) zeros_.assign(n_, 0.0F);
     return zeros_.data();
   }
 

@@ -54,13 +54,15 @@ class PointsSource final : public RowSource {
           points_.dots(queries, from, to, tile.data(), scratch);
           for (std::size_t q = 0; q < count; ++q) {
             write(tile.data() + q * kTile + skip, from + skip, to, queries.sq[q],
-                  out[r0 + q] + from + skip);
+                  out[r0 + q] + (from + skip - first));
           }
         }
       });
       for (std::size_t q = 0; q < count; ++q) {
         const auto row = static_cast<std::size_t>(rows[r0 + q]);
-        if (first <= row && row < last) out[r0 + q][row] = static_cast<float>(diagonal(row));
+        if (first <= row && row < last) {
+          out[r0 + q][row - first] = static_cast<float>(diagonal(row));
+        }
       }
     }
   }
@@ -102,7 +104,7 @@ class MatrixSource final : public RowSource {
     parallel_for(rows.size(), threads, [&](std::size_t begin, std::size_t end) {
       for (std::size_t r = begin; r < end; ++r) {
         const double* row = view_.data + static_cast<std::size_t>(rows[r]) * view_.cols;
-        for (std::size_t t = first; t < last; ++t) out[r][t] = static_cast<float>(row[t]);
+        for (std::size_t t = first; t < last; ++t) out[r][t - first] = static_cast<float>(row[t]);
       }
     });
   }
@@ -125,7 +127,12 @@ class DistanceSource final : public RowSource {
     const std::uint64_t blocks = distances_->blocks(first, last);
     for (std::size_t r = 0; r < rows.size(); ++r) {
       const HeldRow held = distances_->hold(rows[r], blocks, rows.subspan(r + 1), threads);
-      loops().rbf_from_distance(last - first, held.data() + first, gamma_, out[r] + first);
+      for (std::size_t from = first; from < last;) {
+        const Run run = distances_->run(from, last);
+        loops().rbf_from_distance(run.length, held.block(run.block) + run.offset, gamma_,
+                                  out[r] + (from - first));
+        from += run.length;
+      }
     }
   }
 

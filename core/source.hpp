@@ -22,7 +22,7 @@ class RowSource {
   virtual double diagonal(std::size_t row) const = 0;
   // How many rows at a time are evaluated best.
   virtual std::size_t preferred_rows() const = 0;
-  // Fills out[r][first .. last) with these columns of kernel row rows[r].
+  // Fills out[r][0 .. last - first) with the columns [first, last) of kernel row rows[r].
   virtual void evaluate(std::span<const std::int32_t> rows, float* const* out, std::size_t first,
                         std::size_t last, std::size_t threads) const = 0;
 };

@@ -21,7 +21,7 @@ HeldRow& HeldRow::operator=(HeldRow&& other) noexcept {
     release();
     store_ = std::exchange(other.store_, nullptr);
     row_ = other.row_;
-    data_ = other.data_;
+    blocks_ = other.blocks_;
   }
   return *this;
 }
@@ -52,11 +52,13 @@ KernelStore::KernelStore(std::unique_ptr<RowSource> source, std::size_t budget_b
   for (std::size_t k = 0; k < starts.size(); k += merged) starts_.push_back(starts[k]);
   starts_.push_back(size_);
 
-  rows_ = Buffer<float>(capacity_ * stride_);
+  memory_.set_most(capacity_ * stride_);
   ready_ = std::make_unique<std::atomic<std::uint64_t>[]>(size_);
-  slot_of_ = std::make_unique<std::atomic<std::int32_t>[]>(size_);
-  for (std::size_t i = 0; i < size_; ++i) slot_of_[i].store(kNone, std::memory_order_relaxed);
+  pointers_.assign(size_ * n_blocks(), nullptr);
   busy_.assign(size_, false);
+  if (keeps_all_) return;
+  slot_of_.assign(size_, kNone);
+  slots_.reserve(capacity_);
   row_in_.assign(capacity_, kNone);
   pins_.assign(capacity_, 0);
   newer_.assign(capacity_, kNone);
@@ -69,6 +71,12 @@ std::uint64_t KernelStore::blocks(std::size_t first, std::size_t last) const {
     if (first < starts_[k + 1] && starts_[k] < last) bits |= std::uint64_t{1} << k;
   }
   return bits;
+}
+
+Run KernelStore::run(std::size_t first, std::size_t last) const {
+  std::size_t k = 0;
+  while (starts_[k + 1] <= first) ++k;
+  return {k, first - starts_[k], std::min(last, starts_[k + 1]) - first};
 }
 
 void KernelStore::unlink(std::int32_t slot) {
@@ -91,13 +99,16 @@ void KernelStore::push_front(std::int32_t slot) {
 
 // A slot to write a row into, or kNone when every slot is held or being written.
 std::int32_t KernelStore::take_slot() {
-  if (fresh_ < capacity_) return static_cast<std::int32_t>(fresh_++);
+  if (slots_.size() < capacity_) {
+    slots_.push_back(memory_.take(stride_));
+    return static_cast<std::int32_t>(slots_.size() - 1);
+  }
   for (std::int32_t slot = oldest_; slot != kNone; slot = newer_[static_cast<std::size_t>(slot)]) {
     const auto s = static_cast<std::size_t>(slot);
     const auto row = static_cast<std::size_t>(row_in_[s]);
     if (pins_[s] == 0 && !busy_[row]) {
       ready_[row].store(0, std::memory_order_relaxed);
-      slot_of_[row].store(kNone, std::memory_order_relaxed);
+      slot_of_[row] = kNone;
       unlink(slot);
       return slot;
     }
@@ -107,36 +118,44 @@ std::int32_t KernelStore::take_slot() {
 
 void KernelStore::unpin(std::int32_t row) {
   const std::lock_guard lock(mutex_);
-  const std::int32_t slot = slot_of_[static_cast<std::size_t>(row)].load(std::memory_order_relaxed);
+  const std::int32_t slot = slot_of_[static_cast<std::size_t>(row)];
   if (--pins_[static_cast<std::size_t>(slot)] == 0) changed_.notify_one();
 }
 
-// Adds a row to a batch and gives it a slot if it has none; false when no slot is free.
-bool KernelStore::reserve(std::int32_t row, Batch& batch) {
+// Gives blocks of a row a place to be written to and marks the row as busy; false when no slot is
+// free.
+bool KernelStore::reserve(std::int32_t row, std::uint64_t blocks) {
   const auto r = static_cast<std::size_t>(row);
-  std::int32_t slot = slot_of_[r].load(std::memory_order_relaxed);
-  if (slot == kNone) {
-    slot = take_slot();
+  float** at = blocks_of(r);
+  if (keeps_all_) {
+    for (std::size_t k = 0; k < n_blocks(); ++k) {
+      const bool wanted = (blocks >> k & 1) != 0;
+      if (wanted && at[k] == nullptr) at[k] = memory_.take(starts_[k + 1] - starts_[k]);
+    }
+  } else if (slot_of_[r] == kNone) {
+    const std::int32_t slot = take_slot();
     if (slot == kNone) return false;
-    slot_of_[r].store(slot, std::memory_order_relaxed);
+    slot_of_[r] = slot;
     row_in_[static_cast<std::size_t>(slot)] = row;
     push_front(slot);
+    for (std::size_t k = 0; k < n_blocks(); ++k) {
+      at[k] = slots_[static_cast<std::size_t>(slot)] + starts_[k];
+    }
   }
   busy_[r] = true;
-  batch.rows.push_back(row);
-  batch.out.push_back(slot_data(slot));
   return true;
 }
 
-// Evaluates blocks, neighbours in one go.
-void KernelStore::evaluate(const Batch& batch, std::uint64_t blocks, std::size_t threads) {
-  for (std::size_t k = 0; k + 1 < starts_.size(); ++k) {
+void KernelStore::evaluate(const std::vector<std::int32_t>& rows, std::uint64_t blocks,
+                           std::size_t threads) {
+  std::vector<float*> out(rows.size());
+  for (std::size_t k = 0; k < n_blocks(); ++k) {
     if ((blocks >> k & 1) == 0) continue;
-    const std::size_t first = starts_[k];
-    while (k + 2 < starts_.size() && (blocks >> (k + 1) & 1) != 0) ++k;
-    const std::size_t last = starts_[k + 1];
-    source_->evaluate(batch.rows, batch.out.data(), first, last, threads);
-    evaluated_.fetch_add(batch.rows.size() * (last - first), std::memory_order_relaxed);
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+      out[r] = blocks_of(static_cast<std::size_t>(rows[r]))[k];
+    }
+    source_->evaluate(rows, out.data(), starts_[k], starts_[k + 1], threads);
+    evaluated_.fetch_add(rows.size() * (starts_[k + 1] - starts_[k]), std::memory_order_relaxed);
   }
 }
 
@@ -146,34 +165,34 @@ HeldRow KernelStore::hold(std::int32_t row, std::uint64_t blocks,
   const auto missing = [&](std::size_t r, std::memory_order order) {
     return blocks & ~ready_[r].load(order);
   };
-  const auto data = [&] { return slot_data(slot_of_[mine].load(std::memory_order_relaxed)); };
   if (keeps_all_ && missing(mine, std::memory_order_acquire) == 0) {
-    return HeldRow(nullptr, row, data());
+    return HeldRow(nullptr, row, blocks_of(mine));
   }
   std::unique_lock lock(mutex_);
   for (;;) {
     const std::uint64_t lacking = missing(mine, std::memory_order_relaxed);
     if (lacking == 0) {
-      if (keeps_all_) return HeldRow(nullptr, row, data());
-      const std::int32_t slot = slot_of_[mine].load(std::memory_order_relaxed);
+      if (keeps_all_) return HeldRow(nullptr, row, blocks_of(mine));
+      const std::int32_t slot = slot_of_[mine];
       ++pins_[static_cast<std::size_t>(slot)];
       unlink(slot);
       push_front(slot);
-      return HeldRow(this, row, slot_data(slot));
+      return HeldRow(this, row, blocks_of(mine));
     }
     // Wait while another thread evaluates the row, or while no slot is free for it.
-    Batch batch;
-    if (busy_[mine] || !reserve(row, batch)) {
+    if (busy_[mine] || !reserve(row, lacking)) {
       changed_.wait(lock);
       continue;
     }
     // Rows that only may be needed never take more than a quarter of the slots at a time.
+    std::vector<std::int32_t> batch = {row};
     const std::size_t most = std::max<std::size_t>(1, std::min(kQueries, capacity_ / 4));
     for (const std::int32_t other : also) {
       const auto r = static_cast<std::size_t>(other);
-      if (batch.rows.size() >= most) break;
+      if (batch.size() >= most) break;
       if (busy_[r] || missing(r, std::memory_order_relaxed) != lacking) continue;
-      if (!reserve(other, batch)) break;
+      if (!reserve(other, lacking)) break;
+      batch.push_back(other);
     }
 
     lock.unlock();
@@ -184,7 +203,7 @@ HeldRow KernelStore::hold(std::int32_t row, std::uint64_t blocks,
       failure = std::current_exception();
     }
     lock.lock();
-    for (const std::int32_t done : batch.rows) {
+    for (const std::int32_t done : batch) {
       const auto r = static_cast<std::size_t>(done);
       busy_[r] = false;
       if (!failure) ready_[r].fetch_or(lacking, std::memory_order_release);

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "buffer.hpp"
@@ -24,29 +25,38 @@ inline constexpr std::size_t kHeldRows = 4;
 class HeldRow {
  public:
   HeldRow() = default;
-  HeldRow(KernelStore* store, std::int32_t row, const float* data)
-      : store_(store), row_(row), data_(data) {}
+  HeldRow(KernelStore* store, std::int32_t row, const float* const* blocks)
+      : store_(store), row_(row), blocks_(blocks) {}
   HeldRow(const HeldRow&) = delete;
   HeldRow& operator=(const HeldRow&) = delete;
-  HeldRow(HeldRow&& other) noexcept : store_(other.store_), row_(other.row_), data_(other.data_) {
-    other.store_ = nullptr;
-  }
+  HeldRow(HeldRow&& other) noexcept
+      : store_(std::exchange(other.store_, nullptr)), row_(other.row_), blocks_(other.blocks_) {}
   HeldRow& operator=(HeldRow&& other) noexcept;
   ~HeldRow() { release(); }
-  const float* data() const { return data_; }
+
+  // The values in the columns of a block.
+  const float* block(std::size_t k) const { return blocks_[k]; }
 
  private:
   void release();
   KernelStore* store_ = nullptr;  // nullptr when there is nothing to give back
   std::int32_t row_ = 0;
-  const float* data_ = nullptr;
+  const float* const* blocks_ = nullptr;
+};
+
+// Columns that lie in one block: `length` of them, from `offset` in it.
+struct Run {
+  std::size_t block;
+  std::size_t offset;
+  std::size_t length;
 };
 
 // Rows of the kernel matrix keyed by row number. When all rows fit into the budget a row stays for
 // good and finding it takes one atomic load; otherwise the least recently used row makes room.
 // The columns are divided into blocks (the classes of a multiclass problem, whose pairs need two of
 // them each), and a row is evaluated block by block as they are asked for.
-// Memory is touched row by row, so a store costs what its rows cost, not what its budget allows.
+// Memory is taken as blocks are evaluated, so that a store costs what it holds, not what its budget
+// allows.
 // Safe to use from several threads: a row that one thread is evaluating is waited for by the
 // others.
 class KernelStore {
@@ -67,8 +77,10 @@ class KernelStore {
   std::size_t preferred_rows() const { return source_->preferred_rows(); }
   std::size_t entries_evaluated() const { return evaluated_.load(std::memory_order_relaxed); }
 
-  // The blocks that hold the columns [first, last), as a set of bits.
+  // The blocks that hold the columns [first, last), as a set of bits, and the first part of these
+  // columns that lies in one of them.
   std::uint64_t blocks(std::size_t first, std::size_t last) const;
+  Run run(std::size_t first, std::size_t last) const;
 
   // Whether these blocks of a row can be had without evaluating them. Only a hint when others use
   // the store.
@@ -87,21 +99,12 @@ class KernelStore {
   static constexpr std::int32_t kNone = -1;
   static constexpr std::size_t kMostBlocks = 64;
 
-  struct Batch {
-    std::vector<std::int32_t> rows;
-    std::vector<float*> out;
-  };
-
-  const float* slot_data(std::int32_t slot) const {
-    return rows_.data() + static_cast<std::size_t>(slot) * stride_;
-  }
-  float* slot_data(std::int32_t slot) {
-    return rows_.data() + static_cast<std::size_t>(slot) * stride_;
-  }
+  std::size_t n_blocks() const { return starts_.size() - 1; }
+  float** blocks_of(std::size_t row) { return pointers_.data() + row * n_blocks(); }
   void unpin(std::int32_t row);
-  bool reserve(std::int32_t row, Batch& batch);
+  bool reserve(std::int32_t row, std::uint64_t blocks);
   std::int32_t take_slot();
-  void evaluate(const Batch& batch, std::uint64_t blocks, std::size_t threads);
+  void evaluate(const std::vector<std::int32_t>& rows, std::uint64_t blocks, std::size_t threads);
   void unlink(std::int32_t slot);
   void push_front(std::int32_t slot);
 
@@ -112,26 +115,27 @@ class KernelStore {
   std::size_t spare_bytes_;
   bool keeps_all_;
   std::vector<float> diagonal_;
-  Buffer<float> rows_;
+  Arena<float> memory_;
   std::atomic<std::size_t> evaluated_{0};
 
   std::vector<std::size_t> starts_;  // of the blocks, and the number of columns
 
-  // Per row: the blocks that are there, and the slot they are in (or kNone). Written under the
-  // mutex.
+  // Per row: the blocks that are there, where they are, and the slot of the row if it can be
+  // evicted. Written under the mutex; a pointer is read only after its block is known to be there.
   std::unique_ptr<std::atomic<std::uint64_t>[]> ready_;
-  std::unique_ptr<std::atomic<std::int32_t>[]> slot_of_;
+  std::vector<float*> pointers_;
+  std::vector<std::int32_t> slot_of_;
 
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<bool> busy_;            // per row: some thread is evaluating blocks of it
+  std::vector<float*> slots_;         // those that were used so far
   std::vector<std::int32_t> row_in_;  // per slot
   std::vector<std::int32_t> pins_;    // per slot
   std::vector<std::int32_t> newer_;   // per slot: doubly linked list, newest first
   std::vector<std::int32_t> older_;
   std::int32_t newest_ = kNone;
   std::int32_t oldest_ = kNone;
-  std::size_t fresh_ = 0;  // slots never used so far start here
 };
 
 }  // namespace onefit

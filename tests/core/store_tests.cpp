@@ -69,13 +69,18 @@ Csr sparsify(std::vector<double>& x, unsigned keep_one_in) {
   return csr;
 }
 
+float value(const KernelStore& store, const HeldRow& row, std::size_t column) {
+  const Run run = store.run(column, column + 1);
+  return row.block(run.block)[run.offset];
+}
+
 void check_row(KernelStore& store, std::int32_t row, const Kernel& kernel,
                const std::vector<double>& x) {
   const HeldRow held = store.hold(row, store.blocks(0, kRows), {}, 1);
   for (std::size_t t = 0; t < kRows; ++t) {
     const double expected =
         naive(kernel, x.data() + static_cast<std::size_t>(row) * kCols, x.data() + t * kCols);
-    CHECK(std::abs(static_cast<double>(held.data()[t]) - expected) <=
+    CHECK(std::abs(static_cast<double>(value(store, held, t)) - expected) <=
           1e-6 * std::max(1.0, std::abs(expected)));
   }
 }
@@ -205,9 +210,9 @@ TEST(held_rows_survive_eviction) {
   const Kernel kernel{KernelKind::Rbf, 0.2, 0.0, 1};
   KernelStore store(points_source(DenseView<double>{x.data(), kRows, kCols}, kernel), 1);
   const HeldRow held = store.hold(3, 1, {}, 1);
-  const std::vector<float> before(held.data(), held.data() + kRows);
+  const std::vector<float> before(held.block(0), held.block(0) + kRows);
   check_all_rows(store, kernel, x);
-  CHECK(std::equal(before.begin(), before.end(), held.data()));
+  CHECK(std::equal(before.begin(), before.end(), held.block(0)));
 }
 
 TEST(one_batch_evaluates_what_was_asked_along) {
@@ -235,7 +240,7 @@ TEST(blocks_are_evaluated_when_asked_for) {
       CHECK(store.entries_evaluated() < kRows);
       CHECK(store.has(20, wanted) && !store.has(20, store.blocks(0, kRows)));
       for (const std::size_t t : {0, 9, 75, 99}) {
-        CHECK(std::abs(static_cast<double>(held.data()[t]) -
+        CHECK(std::abs(static_cast<double>(value(store, held, t)) -
                        naive(kernel, x.data() + 20 * kCols, x.data() + t * kCols)) < 1e-6);
       }
       check_all_rows(store, kernel, x);
@@ -262,9 +267,10 @@ TEST(several_threads_share_a_store) {
           const HeldRow part = store.hold(also[1], store.blocks(column, column + 1), also, 1);
           const HeldRow first = store.hold(row, every, also, 2);
           const HeldRow second = store.hold(also[0], every, {}, 1);
-          CHECK(part.data()[column] > 0.0F);
-          CHECK(first.data()[row] == 1.0F);
-          CHECK(second.data()[row] == first.data()[also[0]]);
+          CHECK(value(store, part, column) > 0.0F);
+          CHECK(value(store, first, static_cast<std::size_t>(row)) == 1.0F);
+          CHECK(value(store, second, static_cast<std::size_t>(row)) ==
+                value(store, first, static_cast<std::size_t>(also[0])));
         }
       });
     }
@@ -301,7 +307,7 @@ TEST(a_failed_evaluation_can_be_tried_again) {
       failed = true;
     }
     CHECK(failed);
-    CHECK(store.hold(row, 1, {}, 1).data()[7] == static_cast<float>(row));
+    CHECK(store.hold(row, 1, {}, 1).block(0)[7] == static_cast<float>(row));
   }
 }
 
