@@ -36,9 +36,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--memory",
         type=_positive(float),
-        default=1000.0,
         metavar="MB",
-        help="cache_size given to all rivals that have one (default: %(default)g)",
+        help="cache_size for all that have one (default: onefit's own, 1000 for the others)",
     )
     parser.add_argument("--min-rows", type=_positive(int), default=1, metavar="N")
     parser.add_argument("--max-rows", type=_positive(int), metavar="N")

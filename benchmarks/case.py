@@ -63,4 +63,9 @@ class Settings:
 
     threads: int
     tol: float
-    memory_mb: float
+    memory_mb: float | None  # None: what follows for rivals, its own default for onefit
+
+    @property
+    def rival_memory_mb(self) -> float:
+        """Five times scikit-learn's default: what a person who waits would try first."""
+        return 1000.0 if self.memory_mb is None else self.memory_mb

@@ -139,7 +139,7 @@ Problem make_problem(const Vector<std::int32_t>& rows, const Vector<double>& lin
 
 std::vector<Solution> solve_from_python(KernelStore& store, const std::vector<Problem>& problems,
                                         double tol, std::int64_t max_iter, bool shrinking,
-                                        std::size_t threads) {
+                                        std::size_t threads, bool forget) {
   for (const Problem& problem : problems) {
     for (const std::int32_t row : problem.rows) {
       if (row < 0 || static_cast<std::size_t>(row) >= store.size()) {
@@ -155,7 +155,7 @@ std::vector<Solution> solve_from_python(KernelStore& store, const std::vector<Pr
   std::vector<Solution> solutions;
   {
     const nb::gil_scoped_release release;
-    solutions = solve_many(store, problems, settings, threads, interrupt);
+    solutions = solve_many(store, problems, settings, threads, forget, interrupt);
   }
   interrupt.rethrow();
   return solutions;
@@ -307,8 +307,10 @@ NB_MODULE(_core, m) {
       .def_ro("status", &Solution::status);
 
   m.def("solve", &solve_from_python, "store"_a, "problems"_a, "tol"_a = 1e-3, "max_iter"_a = -1,
-        "shrinking"_a = true, "threads"_a = 1,
-        "Solves each problem to the KKT gap `tol`; Ctrl-C stops it.");
+        "shrinking"_a = true, "threads"_a = 1, "forget"_a = false,
+        "Solves each problem to the KKT gap `tol`; Ctrl-C stops it. With `forget`, kernel entries "
+        "are "
+        "given up as soon as no problem of this call needs them.");
 
   m.def(
       "instruction_sets",

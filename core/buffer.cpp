@@ -15,8 +15,10 @@ namespace {
 
 constexpr std::size_t kCacheLine = 64;
 constexpr std::size_t kHugePage = std::size_t{1} << 21;
-// Chunks that are kept while nobody uses them: 256 MB.
-constexpr std::size_t kMostKept = 32;
+// Chunks that are kept while nobody uses them: 512 MB. The system is told that it may take all but
+// the first few back when it needs them.
+constexpr std::size_t kMostKept = 64;
+constexpr std::size_t kOurs = 4;
 
 std::mutex mutex;
 void* kept[kMostKept];
@@ -46,12 +48,11 @@ Memory take_memory(std::size_t bytes) {
 
 void give_memory(Memory memory) noexcept {
   if (memory.bytes == kChunkBytes) {
-#if defined(__linux__)
-    // The system may take the pages back when it needs them.
-    madvise(memory.data, memory.bytes, MADV_FREE);
-#endif
     const std::lock_guard lock(mutex);
     if (n_kept < kMostKept) {
+#if defined(__linux__)
+      if (n_kept >= kOurs) madvise(memory.data, memory.bytes, MADV_FREE);
+#endif
       kept[n_kept++] = memory.data;
       return;
     }

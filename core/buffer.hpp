@@ -77,17 +77,22 @@ class Buffer {
   std::size_t size_ = 0;
 };
 
-// Hands out arrays that live as long as it does, from chunks taken as they are needed.
+// Hands out arrays that live as long as it does, from chunks taken as they are needed: from `spare`
+// first. Chunks go to `spare` when the arena is cleared.
 template <class T>
 class Arena {
  public:
-  // Chunks are no larger than `most` entries unless an array needs it.
-  void set_most(std::size_t most) { chunk_ = std::min(most, kChunk); }
+  using Chunks = std::vector<Buffer<T>>;
 
-  T* take(std::size_t count) {
+  T* take(std::size_t count, Chunks& spare) {
     count = (count + kAlignment - 1) / kAlignment * kAlignment;
     if (chunks_.empty() || used_ + count > chunks_.back().size()) {
-      chunks_.emplace_back(std::max(count, chunk_));
+      if (count <= kChunk && !spare.empty()) {
+        chunks_.push_back(std::move(spare.back()));
+        spare.pop_back();
+      } else {
+        chunks_.emplace_back(std::max(count, kChunk));
+      }
       used_ = 0;
     }
     T* data = chunks_.back().data() + used_;
@@ -95,11 +100,17 @@ class Arena {
     return data;
   }
 
+  void clear(Chunks& spare) {
+    for (Buffer<T>& chunk : chunks_) {
+      if (chunk.size() == kChunk) spare.push_back(std::move(chunk));
+    }
+    chunks_.clear();
+  }
+
  private:
   static constexpr std::size_t kAlignment = 64 / sizeof(T);
   static constexpr std::size_t kChunk = kChunkBytes / sizeof(T);
-  std::vector<Buffer<T>> chunks_;
-  std::size_t chunk_ = kChunk;
+  Chunks chunks_;
   std::size_t used_ = 0;
 };
 

@@ -16,7 +16,8 @@ constexpr double kDense = 0.35;
 // that turn out not to be needed. With few features reading costs little; larger data than
 // kCachedBytes come from main memory for every block. Measured from 270 x 13 to 10,000 x 784
 // against 1, 2, 3, 4, 8, 12, 16 and 64.
-constexpr std::size_t kFewFeatures = 32;
+constexpr std::size_t kSparseQueries = 8;
+constexpr std::size_t kFewFeatures = 48;
 constexpr std::size_t kCachedBytes = std::size_t{16} << 20;
 
 std::size_t padded(std::size_t n) { return (n + kPanel - 1) / kPanel * kPanel; }
@@ -97,7 +98,7 @@ void Points<T>::read_row(std::size_t row, std::size_t stride, T* out) const {
 
 template <class T>
 std::size_t Points<T>::preferred_queries() const {
-  if (sparse_) return kLanes;
+  if (sparse_) return kSparseQueries;
   if (cols_ <= kFewFeatures) return 1;
   return rows_ * cols_ * sizeof(T) <= kCachedBytes ? 4 : 8;
 }

@@ -11,12 +11,59 @@
 #include "smo.hpp"
 
 namespace onefit {
+namespace {
+
+// Counts, for each pair of blocks of a store, the problems still to solve that need it.
+class Needs {
+ public:
+  Needs(KernelStore& store, const std::vector<Problem>& problems, bool forget)
+      : store_(store), active_(forget && store.n_blocks() > 1) {
+    if (!active_) return;
+    count_.assign(store.n_blocks() * store.n_blocks(), 0);
+    for (const Problem& problem : problems) {
+      for_each_pair(problem, [&](std::size_t a, std::size_t b) { ++count(a, b); });
+    }
+  }
+
+  void done(const Problem& problem) {
+    if (!active_) return;
+    const std::lock_guard lock(mutex_);
+    for_each_pair(problem, [&](std::size_t a, std::size_t b) {
+      if (--count(a, b) == 0) store_.forget(a, b);
+    });
+  }
+
+ private:
+  std::size_t& count(std::size_t a, std::size_t b) { return count_[a * store_.n_blocks() + b]; }
+
+  template <class Body>
+  void for_each_pair(const Problem& problem, const Body& body) const {
+    std::vector<bool> in(store_.n_blocks(), false);
+    for (const std::int32_t row : problem.rows) {
+      const auto r = static_cast<std::size_t>(row);
+      in[store_.run(r, r + 1).block] = true;
+    }
+    for (std::size_t a = 0; a < in.size(); ++a) {
+      for (std::size_t b = a; in[a] && b < in.size(); ++b) {
+        if (in[b]) body(a, b);
+      }
+    }
+  }
+
+  KernelStore& store_;
+  bool active_;
+  std::mutex mutex_;
+  std::vector<std::size_t> count_;
+};
+
+}  // namespace
 
 std::vector<Solution> solve_many(KernelStore& store, const std::vector<Problem>& problems,
-                                 const Settings& settings, std::size_t threads,
+                                 const Settings& settings, std::size_t threads, bool forget,
                                  Interrupt& interrupt) {
   std::vector<Solution> solutions(problems.size());
   for (Solution& solution : solutions) solution.status = Status::Interrupted;
+  Needs needs(store, problems, forget);
   const std::size_t workers =
       std::min({std::max<std::size_t>(threads, 1), problems.size(), store.most_users()});
   Settings inner = settings;
@@ -24,6 +71,7 @@ std::vector<Solution> solve_many(KernelStore& store, const std::vector<Problem>&
   if (workers <= 1) {
     for (std::size_t k = 0; k < problems.size() && !interrupt.requested(); ++k) {
       solutions[k] = solve(store, problems[k], inner, store.spare_bytes(), interrupt);
+      needs.done(problems[k]);
     }
     return solutions;
   }
@@ -38,6 +86,7 @@ std::vector<Solution> solve_many(KernelStore& store, const std::vector<Problem>&
     try {
       for (std::size_t k = next++; k < problems.size() && !stop.requested(); k = next++) {
         solutions[k] = solve(store, problems[k], inner, store.spare_bytes() / workers, stop);
+        needs.done(problems[k]);
       }
     } catch (...) {
       const std::lock_guard lock(mutex);

@@ -15,7 +15,7 @@ namespace onefit {
 // only. After an interrupt the solutions hold what each solve had reached; those never begun are
 // empty.
 std::vector<Solution> solve_many(KernelStore& store, const std::vector<Problem>& problems,
-                                 const Settings& settings, std::size_t threads,
+                                 const Settings& settings, std::size_t threads, bool forget,
                                  Interrupt& interrupt);
 
 }  // namespace onefit

@@ -19,6 +19,11 @@ namespace {
 constexpr double kMeanExponent = 4.0;
 constexpr double kLargestExponent = 32.0;
 
+// Starting a thread takes as long as this many multiplications; beside its dot product an entry
+// takes as long as kEntryWork of them.
+constexpr std::size_t kThreadWork = 4000000;
+constexpr std::size_t kEntryWork = 16;
+
 // Values in double precision are written through a small buffer of this many.
 constexpr std::size_t kPart = 256;
 
@@ -43,21 +48,23 @@ class PointsSource final : public RowSource {
       const std::size_t count = std::min(kQueries, rows.size() - r0);
       typename Points<T>::Queries queries;
       points_.gather(points_, rows.subspan(r0, count), queries);
-      parallel_for(tiles, threads, [&](std::size_t begin, std::size_t end) {
-        thread_local std::vector<T> tile;
-        thread_local std::vector<T> scratch;
-        tile.resize(kQueries * kTile);
-        for (std::size_t i = begin; i < end; ++i) {
-          const std::size_t from = start + i * kTile;
-          const std::size_t to = std::min(from + kTile, last);
-          const std::size_t skip = first > from ? first - from : 0;
-          points_.dots(queries, from, to, tile.data(), scratch);
-          for (std::size_t q = 0; q < count; ++q) {
-            write(tile.data() + q * kTile + skip, from + skip, to, queries.sq[q],
-                  out[r0 + q] + (from + skip - first));
-          }
-        }
-      });
+      const std::size_t work = count * (last - start) * (points_.cols() + kEntryWork);
+      parallel_for(tiles, std::min(threads, 1 + work / kThreadWork),
+                   [&](std::size_t begin, std::size_t end) {
+                     thread_local std::vector<T> tile;
+                     thread_local std::vector<T> scratch;
+                     tile.resize(kQueries * kTile);
+                     for (std::size_t i = begin; i < end; ++i) {
+                       const std::size_t from = start + i * kTile;
+                       const std::size_t to = std::min(from + kTile, last);
+                       const std::size_t skip = first > from ? first - from : 0;
+                       points_.dots(queries, from, to, tile.data(), scratch);
+                       for (std::size_t q = 0; q < count; ++q) {
+                         write(tile.data() + q * kTile + skip, from + skip, to, queries.sq[q],
+                               out[r0 + q] + (from + skip - first));
+                       }
+                     }
+                   });
       for (std::size_t q = 0; q < count; ++q) {
         const auto row = static_cast<std::size_t>(rows[r0 + q]);
         if (first <= row && row < last) {

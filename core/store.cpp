@@ -1,6 +1,7 @@
 #include "store.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <stdexcept>
 #include <utility>
@@ -13,6 +14,21 @@ namespace {
 // A store has at least this many slots, however small its budget: room for the rows that solvers
 // hold (kHeldRows each) and a batch.
 constexpr std::size_t kLeastSlots = 64;
+
+// Memory that a store takes before it asks whether more is worth its price.
+constexpr std::size_t kFirstBytes = std::size_t{512} << 20;
+
+// Entries that are there at the same time when the blocks of a matrix are needed pair by pair.
+double entries_at_once(const std::vector<std::size_t>& starts) {
+  double own = 0.0;
+  double largest = 0.0;
+  for (std::size_t k = 0; k + 1 < starts.size(); ++k) {
+    const double width = static_cast<double>(starts[k + 1] - starts[k]);
+    own += width * width;
+    largest = std::max(largest, width);
+  }
+  return own + (starts.size() > 2 ? 2 * largest * largest : 0.0);
+}
 
 }  // namespace
 
@@ -37,28 +53,33 @@ KernelStore::KernelStore(std::unique_ptr<RowSource> source, std::size_t budget_b
       size_(source_->size()),
       stride_((size_ + kPanel - 1) / kPanel * kPanel),
       diagonal_(size_) {
-  const std::size_t row_bytes = stride_ * sizeof(float);
-  capacity_ = std::min(size_, std::max(budget_bytes / row_bytes, kLeastSlots));
-  keeps_all_ = capacity_ == size_;
-  // Solvers copy the rows of a shrunk problem; a store that cannot hold all rows leaves an eighth.
-  if (!keeps_all_) capacity_ = std::max(capacity_ - capacity_ / 8, std::min(size_, kLeastSlots));
-  const std::size_t used = capacity_ * row_bytes;
-  spare_bytes_ = budget_bytes > used ? budget_bytes - used : 0;
-  for (std::size_t i = 0; i < size_; ++i) {
-    diagonal_[i] = static_cast<float>(source_->diagonal(i));
-    if (!std::isfinite(diagonal_[i])) throw std::overflow_error("kernel values overflow");
-  }
   const std::size_t merged = (starts.size() + kMostBlocks - 1) / kMostBlocks;
   for (std::size_t k = 0; k < starts.size(); k += merged) starts_.push_back(starts[k]);
   starts_.push_back(size_);
 
-  memory_.set_most(capacity_ * stride_);
+  const std::size_t row_bytes = stride_ * sizeof(float);
+  const double needed = entries_at_once(starts_) * sizeof(float);
+  keeps_all_ = needed <= static_cast<double>(budget_bytes) &&
+               (n_blocks() > 1 || size_ * row_bytes <= kFirstBytes);
+  keeps_all_ = keeps_all_ || size_ <= kLeastSlots;
+  // Solvers copy the rows of a shrunk problem; a store that cannot hold all rows leaves a quarter.
+  const std::size_t rows = budget_bytes / row_bytes;
+  capacity_ = keeps_all_ ? size_ : std::min(size_, std::max(rows - rows / 4, kLeastSlots));
+  allowed_ = std::min(capacity_, std::max(kFirstBytes / row_bytes, kLeastSlots));
+  const double used =
+      keeps_all_ ? needed : static_cast<double>(capacity_) * static_cast<double>(row_bytes);
+  spare_bytes_ = static_cast<std::size_t>(std::max(0.0, static_cast<double>(budget_bytes) - used));
+  for (std::size_t i = 0; i < size_; ++i) {
+    diagonal_[i] = static_cast<float>(source_->diagonal(i));
+    if (!std::isfinite(diagonal_[i])) throw std::overflow_error("kernel values overflow");
+  }
+  memory_.resize(n_blocks() * n_blocks());
   ready_ = std::make_unique<std::atomic<std::uint64_t>[]>(size_);
   pointers_.assign(size_ * n_blocks(), nullptr);
   busy_.assign(size_, false);
   if (keeps_all_) return;
   slot_of_.assign(size_, kNone);
-  slots_.reserve(capacity_);
+  seen_.assign(size_, false);
   row_in_.assign(capacity_, kNone);
   pins_.assign(capacity_, 0);
   newer_.assign(capacity_, kNone);
@@ -77,6 +98,20 @@ Run KernelStore::run(std::size_t first, std::size_t last) const {
   std::size_t k = 0;
   while (starts_[k + 1] <= first) ++k;
   return {k, first - starts_[k], std::min(last, starts_[k + 1]) - first};
+}
+
+void KernelStore::forget(std::size_t block, std::size_t other) {
+  const std::lock_guard lock(mutex_);
+  if (!keeps_all_) return;
+  const auto drop = [&](std::size_t rows, std::size_t columns) {
+    for (std::size_t r = starts_[rows]; r < starts_[rows + 1]; ++r) {
+      ready_[r].fetch_and(~(std::uint64_t{1} << columns), std::memory_order_relaxed);
+      blocks_of(r)[columns] = nullptr;
+    }
+  };
+  drop(block, other);
+  drop(other, block);
+  memory_of(block, other).clear(spare_);
 }
 
 void KernelStore::unlink(std::int32_t slot) {
@@ -99,10 +134,11 @@ void KernelStore::push_front(std::int32_t slot) {
 
 // A slot to write a row into, or kNone when every slot is held or being written.
 std::int32_t KernelStore::take_slot() {
-  if (slots_.size() < capacity_) {
-    slots_.push_back(memory_.take(stride_));
+  const auto fresh = [&] {
+    slots_.push_back(memory_[0].take(stride_, spare_));
     return static_cast<std::int32_t>(slots_.size() - 1);
-  }
+  };
+  if (slots_.size() < allowed_) return fresh();
   for (std::int32_t slot = oldest_; slot != kNone; slot = newer_[static_cast<std::size_t>(slot)]) {
     const auto s = static_cast<std::size_t>(slot);
     const auto row = static_cast<std::size_t>(row_in_[s]);
@@ -113,7 +149,23 @@ std::int32_t KernelStore::take_slot() {
       return slot;
     }
   }
-  return kNone;
+  return slots_.size() < capacity_ ? fresh() : kNone;
+}
+
+// Weighs memory against evaluating rows again: once the seconds spent on rows that were there
+// before exceed what a row costs more in fresh memory, one more slot is allowed. At worst twice the
+// time of the better choice is spent.
+void KernelStore::learn(std::size_t rows, double seconds, bool fresh, bool again) {
+  const double each = seconds / static_cast<double>(rows);
+  double& average = fresh ? fresh_seconds_ : again_seconds_;
+  average = average == 0.0 ? each : 0.9 * average + 0.1 * each;
+  if (!again || allowed_ == capacity_) return;
+  regret_ += each;
+  const double price = fresh_seconds_ - again_seconds_;
+  if (regret_ > price) {
+    ++allowed_;
+    regret_ -= std::max(price, 0.0);
+  }
 }
 
 void KernelStore::unpin(std::int32_t row) {
@@ -128,9 +180,10 @@ bool KernelStore::reserve(std::int32_t row, std::uint64_t blocks) {
   const auto r = static_cast<std::size_t>(row);
   float** at = blocks_of(r);
   if (keeps_all_) {
+    const std::size_t own = run(r, r + 1).block;
     for (std::size_t k = 0; k < n_blocks(); ++k) {
-      const bool wanted = (blocks >> k & 1) != 0;
-      if (wanted && at[k] == nullptr) at[k] = memory_.take(starts_[k + 1] - starts_[k]);
+      if ((blocks >> k & 1) == 0 || at[k] != nullptr) continue;
+      at[k] = memory_of(own, k).take(starts_[k + 1] - starts_[k], spare_);
     }
   } else if (slot_of_[r] == kNone) {
     const std::int32_t slot = take_slot();
@@ -180,6 +233,7 @@ HeldRow KernelStore::hold(std::int32_t row, std::uint64_t blocks,
       return HeldRow(this, row, blocks_of(mine));
     }
     // Wait while another thread evaluates the row, or while no slot is free for it.
+    const std::size_t slots_before = slots_.size();
     if (busy_[mine] || !reserve(row, lacking)) {
       changed_.wait(lock);
       continue;
@@ -195,17 +249,23 @@ HeldRow KernelStore::hold(std::int32_t row, std::uint64_t blocks,
       batch.push_back(other);
     }
 
+    const bool fresh = slots_.size() > slots_before;
+
     lock.unlock();
     std::exception_ptr failure;
+    const auto start = std::chrono::steady_clock::now();
     try {
       evaluate(batch, lacking, threads);
     } catch (...) {
       failure = std::current_exception();
     }
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     lock.lock();
+    if (!keeps_all_ && !failure) learn(batch.size(), seconds.count(), fresh, seen_[mine]);
     for (const std::int32_t done : batch) {
       const auto r = static_cast<std::size_t>(done);
       busy_[r] = false;
+      if (!keeps_all_ && !failure) seen_[r] = true;
       if (!failure) ready_[r].fetch_or(lacking, std::memory_order_release);
     }
     changed_.notify_all();

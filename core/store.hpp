@@ -1,6 +1,7 @@
 // Kernel rows, evaluated when first asked for and shared by every fit on the same data.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
@@ -51,14 +52,15 @@ struct Run {
   std::size_t length;
 };
 
-// Rows of the kernel matrix keyed by row number. When all rows fit into the budget a row stays for
-// good and finding it takes one atomic load; otherwise the least recently used row makes room.
-// The columns are divided into blocks (the classes of a multiclass problem, whose pairs need two of
-// them each), and a row is evaluated block by block as they are asked for.
-// Memory is taken as blocks are evaluated, so that a store costs what it holds, not what its budget
-// allows.
-// Safe to use from several threads: a row that one thread is evaluating is waited for by the
-// others.
+// Rows of the kernel matrix keyed by row number. A small matrix (or one whose blocks are forgotten
+// in time) is kept for good, and finding a row takes one atomic load. Otherwise the least recently
+// used row makes room: at first beyond kFirstBytes, later beyond what evaluating evicted rows again
+// has shown to be worth taking, and never beyond the budget. First touch of memory can cost more
+// than evaluating a row, depending on the machine: both are measured. The columns are divided into
+// blocks (the classes of a multiclass problem, whose pairs need two of them each), and a row is
+// evaluated block by block as they are asked for. Memory is taken as blocks are evaluated, so that
+// a store costs what it holds, not what its budget allows. Safe to use from several threads: a row
+// that one thread is evaluating is waited for by the others.
 class KernelStore {
  public:
   // Throws std::overflow_error when kernel values do not fit into a float32.
@@ -89,6 +91,11 @@ class KernelStore {
            blocks;
   }
 
+  // Gives up what is stored of rows in one block and columns in the other, both ways, for others to
+  // use the memory. Nobody may hold such rows. It is evaluated again when asked for again.
+  void forget(std::size_t block, std::size_t other);
+  std::size_t n_blocks() const { return starts_.size() - 1; }
+
   // The row with at least these blocks, evaluated first if they are not there; rows of `also` that
   // lack the same blocks are then evaluated with it in the same batch.
   HeldRow hold(std::int32_t row, std::uint64_t blocks, std::span<const std::int32_t> also,
@@ -99,12 +106,15 @@ class KernelStore {
   static constexpr std::int32_t kNone = -1;
   static constexpr std::size_t kMostBlocks = 64;
 
-  std::size_t n_blocks() const { return starts_.size() - 1; }
+  Arena<float>& memory_of(std::size_t block, std::size_t other) {
+    return memory_[std::min(block, other) * n_blocks() + std::max(block, other)];
+  }
   float** blocks_of(std::size_t row) { return pointers_.data() + row * n_blocks(); }
   void unpin(std::int32_t row);
   bool reserve(std::int32_t row, std::uint64_t blocks);
   std::int32_t take_slot();
   void evaluate(const std::vector<std::int32_t>& rows, std::uint64_t blocks, std::size_t threads);
+  void learn(std::size_t rows, double seconds, bool fresh, bool again);
   void unlink(std::int32_t slot);
   void push_front(std::int32_t slot);
 
@@ -115,7 +125,9 @@ class KernelStore {
   std::size_t spare_bytes_;
   bool keeps_all_;
   std::vector<float> diagonal_;
-  Arena<float> memory_;
+  // Memory of each pair of blocks (or, when rows are evicted, of all slots in the first).
+  std::vector<Arena<float>> memory_;
+  Arena<float>::Chunks spare_;
   std::atomic<std::size_t> evaluated_{0};
 
   std::vector<std::size_t> starts_;  // of the blocks, and the number of columns
@@ -130,6 +142,11 @@ class KernelStore {
   std::condition_variable changed_;
   std::vector<bool> busy_;            // per row: some thread is evaluating blocks of it
   std::vector<float*> slots_;         // those that were used so far
+  std::size_t allowed_ = 0;           // how many slots may be used at the moment
+  std::vector<bool> seen_;            // per row: evaluated before
+  double fresh_seconds_ = 0.0;        // a row, written to memory never touched before
+  double again_seconds_ = 0.0;        // a row, written over another
+  double regret_ = 0.0;               // seconds spent on rows that had been evicted
   std::vector<std::int32_t> row_in_;  // per slot
   std::vector<std::int32_t> pins_;    // per slot
   std::vector<std::int32_t> newer_;   // per slot: doubly linked list, newest first

@@ -1,10 +1,29 @@
 """Drawn problems, shared by the tests: small, awkward on purpose, and of a size to check by eye."""
 
+import os
 from dataclasses import dataclass, field
 
 import numpy as np
 import scipy.sparse as sp
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
+
+LONG_FACTOR = 10
+
+
+def drawn(max_examples):
+    """Settings of a test that draws problems; the long tier draws ten times as many.
+
+    Derandomised: the same problems in every run, so that a failure is the change's, not luck's.
+    """
+    return settings(
+        max_examples=max_examples * (LONG_FACTOR if "ONEFIT_LONG" in os.environ else 1),
+        derandomize=True,
+        deadline=None,
+        database=None,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+
 
 SPARSE_FORMATS = ("csr", "csc", "coo")
 

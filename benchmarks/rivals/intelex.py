@@ -25,7 +25,7 @@ class Intelex(SklearnFaced):
             C=case.C,
             gamma=case.gamma,
             tol=settings.tol,
-            cache_size=settings.memory_mb,
+            cache_size=settings.rival_memory_mb,
             n_jobs=settings.threads,
         )
 

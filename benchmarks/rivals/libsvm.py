@@ -31,7 +31,7 @@ class Libsvm(Rival):
         # 17 digits: the options travel as text and must arrive as the same numbers.
         options = (
             f"-s 0 -t 2 -q -c {case.C:.17g} -g {case.gamma:.17g}"
-            f" -e {settings.tol:.17g} -m {settings.memory_mb:g}"
+            f" -e {settings.tol:.17g} -m {settings.rival_memory_mb:g}"
         )
         return svm_train(case.y.astype(float), csr_matrix(case.X), options)
 

@@ -21,7 +21,7 @@ class Onefit(SklearnFaced):
             C=case.C,
             gamma=case.gamma,
             tol=settings.tol,
-            cache_size=settings.memory_mb,
+            cache_size="auto" if settings.memory_mb is None else settings.memory_mb,
             n_jobs=settings.threads,
         )
 

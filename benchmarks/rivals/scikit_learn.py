@@ -17,7 +17,9 @@ class ScikitLearn(SklearnFaced):
     def estimator(self, case: Case, settings: Settings) -> Any:
         from sklearn.svm import SVC
 
-        return SVC(C=case.C, gamma=case.gamma, tol=settings.tol, cache_size=settings.memory_mb)
+        return SVC(
+            C=case.C, gamma=case.gamma, tol=settings.tol, cache_size=settings.rival_memory_mb
+        )
 
 
 RIVAL = ScikitLearn()

@@ -33,7 +33,7 @@ class ThunderSvm(Rival):
             C=case.C,
             gamma=case.gamma,
             tol=settings.tol,
-            cache_size=settings.memory_mb,
+            cache_size=settings.rival_memory_mb,
             n_jobs=settings.threads,
         )
         model.fit(X, case.y)

@@ -117,8 +117,10 @@ class Solution:
     @property
     def status(self) -> Status: ...
 
-def solve(store: KernelStore, problems: Sequence[Problem], tol: float = 0.001, max_iter: int = -1, shrinking: bool = True, threads: int = 1) -> list[Solution]:
-    """Solves each problem to the KKT gap `tol`; Ctrl-C stops it."""
+def solve(store: KernelStore, problems: Sequence[Problem], tol: float = 0.001, max_iter: int = -1, shrinking: bool = True, threads: int = 1, forget: bool = False) -> list[Solution]:
+    """
+    Solves each problem to the KKT gap `tol`; Ctrl-C stops it. With `forget`, kernel entries are given up as soon as no problem of this call needs them.
+    """
 
 def instruction_sets() -> list[str]:
     """Instruction sets of this machine that the core can use, widest first."""

@@ -13,7 +13,8 @@ kernel matrix, so that one store of kernel rows serves every labelling.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations
+from itertools import combinations, pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,22 +28,24 @@ def class_pairs(n_classes: int) -> list[tuple[int, int]]:
     return list(combinations(range(n_classes), 2))
 
 
-def c_svc(rows: NDArray[np.int32], y: Floats, C: Floats) -> _core.Problem:
-    """C-SVC on some rows of a store, with labels ±1 and a bound for each row."""
-    bound = y * C
-    return _core.Problem(rows, y, np.minimum(bound, 0.0), np.maximum(bound, 0.0))
-
-
 def one_versus_one(starts: Sequence[int], C: Floats) -> list[_core.Problem]:
-    """A C-SVC for each pair of classes of rows that are sorted by class.
+    """A C-SVC for each pair of classes of rows that are sorted by class, with a bound for each row.
 
     Class k is the rows ``starts[k]`` to ``starts[k + 1]``; the first class of a pair is +1.
     """
-    problems = []
-    for first, second in class_pairs(len(starts) - 1):
-        one = np.arange(starts[first], starts[first + 1], dtype=np.int32)
-        other = np.arange(starts[second], starts[second + 1], dtype=np.int32)
-        rows = np.concatenate([one, other])
-        y = np.repeat([1.0, -1.0], [len(one), len(other)])
-        problems.append(c_svc(rows, y, C[rows]))
-    return problems
+    rows = np.arange(starts[-1], dtype=np.int32)
+    ones, zeros = np.ones(starts[-1]), np.zeros(starts[-1])
+    classes = [slice(first, last) for first, last in pairwise(starts)]
+
+    def both(one: slice, first: NDArray[Any], other: slice, second: NDArray[Any]) -> NDArray[Any]:
+        return np.concatenate((first[one], second[other]))
+
+    return [
+        _core.Problem(
+            rows=both(classes[i], rows, classes[j], rows),
+            linear=both(classes[i], ones, classes[j], -ones),
+            lower=both(classes[i], zeros, classes[j], -C),
+            upper=both(classes[i], C, classes[j], zeros),
+        )
+        for i, j in class_pairs(len(classes))
+    ]

@@ -22,9 +22,16 @@ class Settings:
 
 
 def solve(
-    store: _core.KernelStore, problems: Sequence[_core.Problem], settings: Settings
+    store: _core.KernelStore,
+    problems: Sequence[_core.Problem],
+    settings: Settings,
+    *,
+    forget: bool = False,
 ) -> list[_core.Solution]:
-    """Solve every problem on one store of kernel rows, each to a KKT gap below ``tol``."""
+    """Solve every problem on one store of kernel rows, each to a KKT gap below ``tol``.
+
+    With ``forget``, kernel entries are given up as soon as none of these problems needs them.
+    """
     return _core.solve(
         store,
         list(problems),
@@ -32,6 +39,7 @@ def solve(
         max_iter=settings.max_iter,
         shrinking=settings.shrinking,
         threads=settings.threads,
+        forget=forget,
     )
 
 

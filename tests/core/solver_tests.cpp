@@ -295,10 +295,10 @@ TEST(many_problems_on_threads_are_the_same) {
   settings.tol = 1e-6;
   NeverInterrupt never;
   const auto alone = data.store();
-  const auto serial = solve_many(*alone, problems, settings, 1, never);
+  const auto serial = solve_many(*alone, problems, settings, 1, false, never);
   for (const std::size_t budget : {std::size_t{1}, kPlenty}) {
     const auto store = data.store(budget);
-    const auto threaded = solve_many(*store, problems, settings, 4, never);
+    const auto threaded = solve_many(*store, problems, settings, 4, false, never);
     for (std::size_t k = 0; k < problems.size(); ++k) {
       check_solution(data, problems[k], threaded[k], 1e-6);
       CHECK(std::abs(threaded[k].objective - serial[k].objective) <=
@@ -307,10 +307,47 @@ TEST(many_problems_on_threads_are_the_same) {
   }
   StopFlag stop;
   stop.raise();
-  for (const Solution& s : solve_many(*alone, problems, settings, 4, stop)) {
+  for (const Solution& s : solve_many(*alone, problems, settings, 4, false, stop)) {
     CHECK(s.status == Status::Interrupted || s.status == Status::Converged);
   }
-  CHECK(solve_many(*alone, {}, settings, 4, never).empty());
+  CHECK(solve_many(*alone, {}, settings, 4, false, never).empty());
+}
+
+TEST(entries_that_nobody_needs_are_forgotten) {
+  Data data(400, 12);
+  for (std::size_t i = 0; i < data.n; ++i) data.y[i] = (i / 100) % 2 == 0 ? 1.0 : -1.0;
+  std::vector<Problem> pairs;  // blocks of 100 rows: (0, 1), (0, 3), (2, 1), (2, 3)
+  for (const std::int32_t first : {0, 200}) {
+    for (const std::int32_t second : {100, 300}) {
+      std::vector<std::int32_t> rows(200);
+      std::iota(rows.begin(), rows.begin() + 100, first);
+      std::iota(rows.begin() + 100, rows.end(), second);
+      pairs.push_back(c_svc(data, 1.0, rows));
+    }
+  }
+  Settings settings;
+  settings.tol = 1e-6;
+  NeverInterrupt never;
+  for (const std::size_t threads : {1, 3}) {
+    for (const bool forget : {false, true}) {
+      KernelStore store(points_source(DenseView<double>{data.x.data(), data.n, data.d},
+                                      {KernelKind::Rbf, 0.5, 0.0, 1}),
+                        kPlenty, {0, 100, 200, 300});
+      const auto solutions = solve_many(store, pairs, settings, threads, forget, never);
+      for (std::size_t k = 0; k < pairs.size(); ++k) {
+        check_solution(data, pairs[k], solutions[k], 1e-6);
+      }
+      std::size_t rows_left = 0;
+      for (std::int32_t row = 0; row < 400; ++row) {
+        for (std::size_t k = 0; k < 4; ++k) rows_left += store.has(row, std::uint64_t{1} << k);
+      }
+      CHECK((rows_left == 0) == forget);
+      const std::size_t before = store.entries_evaluated();
+      const auto again = solve_many(store, {pairs[1]}, settings, 1, false, never);
+      CHECK(std::abs(again[0].objective - solutions[1].objective) < 1e-6);
+      CHECK((store.entries_evaluated() > before) == forget);
+    }
+  }
 }
 
 }  // namespace

@@ -11,12 +11,12 @@ import naive
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from sklearn import svm
 from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.class_weight import compute_class_weight
-from strategies import Classification, classifications, kernels
+from strategies import Classification, classifications, drawn, kernels
 
 from onefit import SVC
 
@@ -25,17 +25,6 @@ TOL = 1e-6
 # LIBSVM cycles for ever on some problems at this tolerance, where float32 kernel entries make a
 # curvature negative that is zero in truth. A limit ends the cycle.
 MAX_ITER = 2_000_000
-
-
-def drawn(max_examples):
-    # Derandomised: the same problems in every run, so that a failure is the change's, not luck's.
-    return settings(
-        max_examples=max_examples,
-        derandomize=True,
-        deadline=None,
-        database=None,
-        suppress_health_check=[HealthCheck.too_slow],
-    )
 
 
 class Fitted:

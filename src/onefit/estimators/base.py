@@ -11,12 +11,12 @@ import scipy.sparse as sp
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn import get_config
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils._param_validation import Hidden, Interval, StrOptions
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from onefit import _core
+from onefit.estimators.validation import QuickParameterValidation, is_plain
 from onefit.kernels import (
     NOT_FINITE,
     Floats,
@@ -30,7 +30,7 @@ from onefit.memory import budget_bytes
 from onefit.solver import Settings
 
 
-class KernelMachine(BaseEstimator):  # type: ignore[misc]
+class KernelMachine(QuickParameterValidation):
     """Base of the estimators: the parameters of scikit-learn's SVMs, and `n_jobs`."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -69,15 +69,19 @@ class KernelMachine(BaseEstimator):  # type: ignore[misc]
         if callable(self.kernel):
             check_consistent_length(X, y)
             return X, column_or_1d(y, warn=True)
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            dtype=np.float64,
-            order="C",
-            accept_sparse="csr",
-            accept_large_sparse=False,
-        )
+        if is_plain(X, y):
+            self.n_features_in_ = X.shape[1]
+            self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
+        else:
+            X, y = validate_data(
+                self,
+                X,
+                y,
+                dtype=np.float64,
+                order="C",
+                accept_sparse="csr",
+                accept_large_sparse=False,
+            )
         if self.kernel == "precomputed" and X.shape[0] != X.shape[1]:
             raise ValueError(
                 "Precomputed matrix must be a square matrix."

@@ -112,7 +112,7 @@ class SVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = SVC(C=10).fit(StandardScaler().fit_transform(X), y)
     >>> model.n_support_
-    array([43, 56], dtype=int32)
+    array([43, 50], dtype=int32)
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -188,11 +188,12 @@ class SVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         order, starts = self._sort_by_class(codes, weights)
         settings = self._settings()
 
-        store = self._store(X, order, starts[:-1])
+        # Two classes need all columns of a row; a pair of more needs those of its two classes.
+        store = self._store(X, order, starts[:-1] if len(starts) > 3 else (0,))
         C = self.C * self.class_weight_[codes[order]]
         if weights is not None:
             C *= weights[order]
-        solutions = solve(store, one_versus_one(starts, C), settings)
+        solutions = solve(store, one_versus_one(starts, C), settings, forget=True)
 
         self.fit_status_ = 0 if warn_if_unfinished(solutions, settings) else 1
         self.n_iter_ = np.array([s.n_iter for s in solutions], dtype=np.int32)

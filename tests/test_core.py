@@ -1,0 +1,221 @@
+"""The compiled core through its Python face, against the naive oracles."""
+
+import naive
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import drawn
+
+from onefit import _core
+from onefit.kernels import Kernel, kernel_values, make_store
+
+PLENTY = 1 << 30
+KERNELS = [
+    Kernel("linear"),
+    Kernel("poly", gamma=0.3, coef0=1.0, degree=2),
+    Kernel("rbf", gamma=0.2),
+    Kernel("rbf", gamma=30.0),
+    Kernel("sigmoid", gamma=0.1, coef0=-0.5),
+]
+
+
+def rows(n=90, d=5, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, d))
+
+
+def matrix(kernel, X, Z=None):
+    return naive.kernel_matrix(
+        kernel.name,
+        X,
+        X if Z is None else Z,
+        gamma=kernel.gamma,
+        coef0=kernel.coef0,
+        degree=kernel.degree,
+    )
+
+
+def c_svc(y, C=1.0, **start):
+    return _core.Problem(
+        np.arange(len(y), dtype=np.int32), y, np.minimum(0, y * C), np.maximum(0, y * C), **start
+    )
+
+
+def labels(X, seed=1):
+    noise = np.random.default_rng(seed).normal(size=len(X))
+    return np.where(X[:, 0] + noise > 0, 1.0, -1.0)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: f"{k.name}-{k.gamma:g}")
+@pytest.mark.parametrize("form", ["float64", "float32", "csr", "csr_array"])
+@pytest.mark.parametrize("starts", [(0,), (0, 20, 64)])
+def test_rows_of_a_store(kernel, form, starts):
+    X = rows()
+    if form.startswith("csr"):
+        X[np.random.default_rng(2).random(X.shape) < 0.7] = 0
+        given_X = getattr(sp, form.replace("csr", "csr_matrix") if form == "csr" else form)(X)
+    else:
+        given_X = X.astype(form)
+        X = given_X.astype(np.float64)
+    store = make_store(given_X, kernel, PLENTY, starts)
+    expected = matrix(kernel, X)
+    for i in range(len(store)):
+        np.testing.assert_allclose(store.row(i), expected[i], rtol=1e-6, atol=1e-6)
+    assert store.entries_evaluated == len(X) ** 2
+
+
+def test_gammas_share_distances():
+    X = rows()
+    distances = make_store(X, Kernel("distance"), PLENTY)
+    for gamma in (0.05, 0.5, 5.0):
+        store = _core.KernelStore.from_distances(distances, gamma, PLENTY)
+        np.testing.assert_allclose(store.row(7), matrix(Kernel("rbf", gamma), X)[7], atol=1e-6)
+    assert distances.entries_evaluated == len(X)  # one row, once
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: f"{k.name}-{k.gamma:g}")
+@pytest.mark.parametrize("sparse", [False, True])
+def test_values_at_new_points_are_in_double_precision(kernel, sparse, monkeypatch):
+    monkeypatch.setattr("onefit.kernels.BLOCK_BYTES", 8 * 90 * 7)  # several blocks, the last short
+    X, Z = rows(seed=3), rows(40, seed=4)
+    as_given = sp.csr_array if sparse else np.asarray
+    values = np.empty((40, 90))
+    for block, part in kernel_values(as_given(Z), as_given(X), kernel):
+        values[block] = part
+    np.testing.assert_allclose(values, matrix(kernel, Z, X), rtol=1e-12, atol=1e-13)
+
+
+def test_the_cache_is_no_larger_than_the_budget():
+    X = rows(3000)
+    budget = 8 << 20
+    store = make_store(X, Kernel("rbf"), budget)
+    assert store.capacity * 4 * 3000 <= budget
+    assert store.capacity >= 500
+
+
+@drawn(60)
+@given(data=st.data())
+def test_solutions_of_drawn_problems(data):
+    """Any bounds, kink and groups: feasible, optimal, and with the objective of the oracle."""
+    n = data.draw(st.integers(2, 40), label="n")
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1), label="seed"))
+    X = rng.normal(size=(n, 3))
+    if data.draw(st.booleans(), label="duplicates"):
+        X[n // 2 :] = X[: n - n // 2]
+    p = rng.normal(size=n)
+    kink = data.draw(st.sampled_from([0.0, 0.125, 1.0]), label="kink")
+    hi = rng.choice([0.0, 0.5, 2.0, 10.0], size=n)
+    lo = -rng.choice([0.0, 0.5, 2.0], size=n)
+    split = data.draw(st.integers(0, n), label="split")
+    start = np.zeros(n)
+    if data.draw(st.booleans(), label="start"):
+        start = rng.uniform(lo, hi)
+    store = make_store(X, Kernel("rbf", 0.3), PLENTY)
+    problem = _core.Problem(
+        np.arange(n, dtype=np.int32), p, lo, hi, kink=kink, split=split, start=start
+    )
+    (solution,) = _core.solve(store, [problem], tol=1e-8)
+
+    assert solution.status == _core.Status.converged
+    assert solution.gap < 1e-8
+    K = np.array([store.row(i) for i in range(n)], dtype=np.float64)
+    K = (K + K.T) / 2
+    groups = (np.arange(n) >= split).astype(int)
+    oracle = naive.dual(K, p, lo, hi, epsilon=kink, groups=groups)
+    assert naive.kkt_gap(oracle, solution.beta) < 1e-6
+    for group in (0, 1):
+        chosen = groups == group
+        np.testing.assert_allclose(
+            solution.beta[chosen].sum(), start[chosen].sum(), atol=1e-12 * (1 + n)
+        )
+    expected = naive.solve(oracle, start=start, tol=1e-9)
+    np.testing.assert_allclose(solution.objective, expected.objective, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(solution.gradient, p - K @ solution.beta, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", _core.instruction_sets())
+def test_every_instruction_set_solves_the_same(name):
+    X = rows(500)
+    y = labels(X)
+    widest = _core.instruction_set()
+    reference = _core.solve(make_store(X, Kernel("rbf"), PLENTY), [c_svc(y)], tol=1e-8)[0]
+    _core.use_instruction_set(name)
+    try:
+        assert _core.instruction_set() == name
+        other = _core.solve(make_store(X, Kernel("rbf"), PLENTY), [c_svc(y)], tol=1e-8)[0]
+    finally:
+        _core.use_instruction_set(widest)
+    np.testing.assert_allclose(other.objective, reference.objective, rtol=1e-7)
+    np.testing.assert_allclose(other.gradient, reference.gradient, atol=1e-5)
+
+
+def test_a_start_cuts_iterations_and_not_the_answer():
+    X = rows(400)
+    y = labels(X)
+    store = make_store(X, Kernel("rbf"), PLENTY)
+    cold = _core.solve(store, [c_svc(y, 10.0)], tol=1e-6)[0]
+    again = _core.solve(store, [c_svc(y, 10.0, start=cold.beta)], tol=1e-6)[0]
+    given_gradient = c_svc(y, 10.0, start=cold.beta, start_gradient=cold.gradient)
+    assert again.n_iter == 0
+    assert _core.solve(store, [given_gradient], tol=1e-6)[0].n_iter == 0
+    near_cold = _core.solve(store, [c_svc(y, 11.0)], tol=1e-3)[0]
+    near = _core.solve(store, [c_svc(y, 11.0, start=cold.beta)], tol=1e-3)[0]
+    assert near.n_iter < near_cold.n_iter / 2
+    np.testing.assert_allclose(near.objective, near_cold.objective, rtol=1e-5)
+
+
+def test_a_solution_outlives_its_store():
+    X = rows()
+    (solution,) = _core.solve(make_store(X, Kernel("rbf"), PLENTY), [c_svc(labels(X))])
+    beta = solution.beta
+    del solution
+    assert np.isfinite(beta).all()
+    assert not beta.flags.writeable
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"linear": np.ones(3)}, "linear has 3 entries, rows has 90"),
+        ({"lower": np.ones(3)}, "lower has 3 entries"),
+        ({"upper": np.ones(91)}, "upper has 91 entries"),
+        ({"start": np.ones(2)}, "start has 2 entries"),
+        ({"start": np.full(90, 5.0)}, "start leaves the bounds at entry 0"),
+        ({"start": np.full(90, np.nan)}, "start leaves the bounds at entry 0"),
+        ({"start_gradient": np.zeros(90)}, "start_gradient is given without start"),
+        ({"split": 91}, "split is larger than the problem"),
+    ],
+)
+def test_problems_are_checked(change, message):
+    parts = {
+        "rows": np.arange(90, dtype=np.int32),
+        "linear": np.ones(90),
+        "lower": np.zeros(90),
+        "upper": np.ones(90),
+    }
+    with pytest.raises(ValueError, match=message):
+        _core.Problem(**{**parts, **change})
+
+
+def test_rows_that_are_not_in_the_store_are_refused():
+    store = make_store(rows(10), Kernel("rbf"), PLENTY)
+    for bad in (-1, 10):
+        problem = _core.Problem(
+            np.array([bad], dtype=np.int32), np.ones(1), np.zeros(1), np.ones(1)
+        )
+        with pytest.raises(ValueError, match=f"row {bad} is not in the store"):
+            _core.solve(store, [problem])
+    with pytest.raises(IndexError, match="row 10"):
+        store.row(10)
+
+
+def test_unknown_instruction_set():
+    with pytest.raises(ValueError, match="does not have the instruction set sse9"):
+        _core.use_instruction_set("sse9")
+
+
+def test_a_budget_that_cannot_be_had_names_the_parameter():
+    # More rows than memory has room for the smallest number of slots.
+    with pytest.raises(ValueError, match="rows; at most"):
+        make_store(sp.csr_array((2**31, 1)), Kernel("rbf"), PLENTY)

@@ -1,0 +1,50 @@
+"""What is installed: version, typing, documentation examples, the command line."""
+
+import doctest
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import onefit
+import onefit.estimators.svc
+from onefit.cli import app
+
+REPOSITORY = Path(__file__).parents[1]
+INSTALLED = Path(onefit.__file__).parent
+
+
+def test_version():
+    assert onefit.__version__ == version("onefit")
+
+
+def test_the_package_is_typed():
+    assert (INSTALLED / "py.typed").exists()
+
+
+def test_the_stub_of_the_core_is_the_generated_one():
+    generated = INSTALLED / "_core.pyi"
+    kept = REPOSITORY / "src" / "onefit" / "_core.pyi"
+    if not kept.exists():
+        pytest.skip("not in a checkout of the repository")
+    assert generated.read_text() == kept.read_text(), f"copy {generated} to {kept}"
+
+
+def test_examples_in_the_documentation():
+    result = doctest.testmod(onefit.estimators.svc)
+    assert result.attempted > 0
+    assert result.failed == 0
+
+
+def test_demo_compares_both_libraries():
+    result = CliRunner().invoke(app, ["demo"], env={"COLUMNS": "200"})
+    assert result.exit_code == 0
+    assert "one fit" in result.output
+    assert "predict" in result.output
+    assert "93 support vectors" in result.output
+
+
+def test_version_on_the_command_line():
+    result = CliRunner().invoke(app, ["--version"])
+    assert result.output.strip() == onefit.__version__
