@@ -17,6 +17,8 @@ constexpr std::size_t kShrinkFrom = 300;
 constexpr double kShrinkTo = 0.7;
 // Rows that one search for likely rows finds: a few batches.
 constexpr std::size_t kLikely = 16;
+// Iterations without a search after one that found fewer: the rows needed are nearly all there.
+constexpr std::int64_t kSearchPause = 64;
 // Iterations between looks at the interrupt.
 constexpr std::int64_t kPoll = 128;
 // A solve gives up when so many iterations together (or this many times the number of variables)
@@ -289,9 +291,10 @@ class Smo {
     const std::size_t count = store_.preferred_rows() - 1;
     for (bool searched = false; also_.size() < count;) {
       if (next_likely_ == likely_.size()) {
-        if (searched) return;
+        if (searched || n_iter_ < search_from_) return;
         searched = true;
         collect_likely(g, groups);
+        if (likely_.size() < kLikely) search_from_ = n_iter_ + kSearchPause;
         continue;
       }
       const std::int32_t row = likely_[next_likely_++].row;
@@ -528,6 +531,7 @@ class Smo {
   std::vector<std::int32_t> columns_;
   std::vector<Likely> likely_;
   std::size_t next_likely_ = 0;
+  std::int64_t search_from_ = 0;
   std::vector<std::int32_t> also_;
   std::vector<float> zeros_;
 

@@ -1,6 +1,7 @@
 #include "source.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <numeric>
 #include <stdexcept>
@@ -46,8 +47,7 @@ class PointsSource final : public RowSource {
     const std::size_t tiles = (last - start + kTile - 1) / kTile;
     for (std::size_t r0 = 0; r0 < rows.size(); r0 += kQueries) {
       const std::size_t count = std::min(kQueries, rows.size() - r0);
-      typename Points<T>::Queries queries;
-      points_.gather(points_, rows.subspan(r0, count), queries);
+      const typename Points<T>::Queries& queries = gathered(rows.subspan(r0, count));
       const std::size_t work = count * (last - start) * (points_.cols() + kEntryWork);
       parallel_for(tiles, std::min(threads, 1 + work / kThreadWork),
                    [&](std::size_t begin, std::size_t end) {
@@ -75,6 +75,25 @@ class PointsSource final : public RowSource {
   }
 
  private:
+  // The rows as queries. Blocks of the same rows are often evaluated one after another, so that
+  // each thread keeps the last ones.
+  const typename Points<T>::Queries& gathered(std::span<const std::int32_t> rows) const {
+    struct Last {
+      std::uint64_t source = 0;
+      std::vector<std::int32_t> rows;
+      typename Points<T>::Queries queries;
+    };
+    thread_local Last last;
+    if (last.source != id_ ||
+        !std::equal(rows.begin(), rows.end(), last.rows.begin(), last.rows.end())) {
+      last.source = 0;
+      points_.gather(points_, rows, last.queries);
+      last.rows.assign(rows.begin(), rows.end());
+      last.source = id_;
+    }
+    return last.queries;
+  }
+
   void write(T* dot, std::size_t first, std::size_t last, T sq_row, float* out) const {
     const std::size_t n = last - first;
     const T* sq = points_.squared_norms() + first;
@@ -94,8 +113,14 @@ class PointsSource final : public RowSource {
     }
   }
 
+  static std::uint64_t next_id() {
+    static std::atomic<std::uint64_t> last{0};
+    return ++last;
+  }
+
   Points<T> points_;
   Kernel kernel_;
+  std::uint64_t id_ = next_id();  // never used again, as an address would be
 };
 
 class MatrixSource final : public RowSource {

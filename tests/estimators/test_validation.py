@@ -1,0 +1,73 @@
+"""The short cuts through validation let pass exactly what scikit-learn lets pass."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.utils.validation import validate_data
+
+from onefit import SVC
+from onefit.estimators.validation import is_plain
+
+X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0]])
+Y = np.array([0, 1, 1])
+
+
+@pytest.mark.parametrize("y", [Y, Y.astype(float), Y.astype(bool), Y.astype(np.uint8)])
+def test_plain_data_are_what_scikit_learn_returns(y):
+    assert is_plain(X, y)
+    checked_X, checked_y = validate_data(SVC(), X, y, dtype=np.float64, order="C")
+    assert checked_X is X
+    assert checked_y is y
+
+
+def with_entry(array, value):
+    changed = array.astype(float)
+    changed.flat[0] = value
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("X", "y"),
+    [
+        (X.tolist(), Y),
+        (X.astype(np.float32), Y),
+        (np.asfortranarray(X), Y),
+        (X[:, 0], Y),
+        (pd.DataFrame(X), Y),
+        (np.ma.MaskedArray(X), Y),
+        (with_entry(X, np.nan), Y),
+        (with_entry(X, np.inf), Y),
+        (X, Y[:2]),
+        (X, Y[:, None]),
+        (X, Y.astype(str)),
+        (X, Y.tolist()),
+        (X, with_entry(Y, np.nan)),
+        (np.empty((0, 2)), np.empty(0)),
+    ],
+)
+def test_all_else_is_left_to_scikit_learn(X, y):
+    assert not is_plain(X, y)
+
+
+def test_finite_numbers_whose_sum_overflows_are_left_to_scikit_learn():
+    assert not is_plain(np.full((3, 2), 1e308), Y)
+
+
+def test_equal_parameters_of_another_type_are_checked_again():
+    SVC(shrinking=True, max_iter=1000, C=1.0).fit(X, Y)
+    with pytest.raises(ValueError, match="'max_iter' parameter"):
+        SVC(shrinking=True, max_iter=1000.0, C=1.0).fit(X, Y)
+    with pytest.raises(ValueError, match="'shrinking' parameter"):
+        SVC(shrinking=1, max_iter=1000, C=1.0).fit(X, Y)
+
+
+def test_bad_parameters_are_found_every_time():
+    for _ in range(2):
+        with pytest.raises(ValueError, match="'C' parameter"):
+            SVC(C=-1.0).fit(X, Y)
+
+
+def test_names_of_an_earlier_fit_are_dropped():
+    model = SVC().fit(pd.DataFrame(X, columns=["a", "b"]), Y)
+    assert list(model.feature_names_in_) == ["a", "b"]
+    assert not hasattr(model.fit(X, Y), "feature_names_in_")
