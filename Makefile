@@ -2,36 +2,37 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.stamp
+PACKAGE := $(VENV)/.package
+TOOLS := $(VENV)/.tools
 
 # Benchmarks and some tests use real data sets when they are there.
 ifneq ($(wildcard ../shared/data),)
 export ONEFIT_DATA ?= $(abspath ../shared/data)
 endif
 
-CORE := $(wildcard core/*.cpp core/*.hpp) CMakeLists.txt
-PACKAGE := $(shell find src -name '*.py')
+SOURCES := pyproject.toml CMakeLists.txt $(wildcard core/*.cpp core/*.hpp) $(shell find src -name '*.py*' -not -name '*.pyc')
 
 .PHONY: demo test test-long lint core-test bench clean
 
-demo: $(STAMP)
+demo: $(PACKAGE)
 	$(BIN)/onefit demo
 
-test: lint core-test $(STAMP)
+test: lint core-test $(TOOLS)
 	$(BIN)/python -m pytest -n auto
 
-test-long: $(STAMP)
+test-long: $(TOOLS)
 	$(BIN)/python -m pytest -n auto --long
 
-lint: $(STAMP)
+lint: $(TOOLS)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/clang-format --dry-run --Werror core/*.cpp core/*.hpp tests/core/*.cpp
+	$(BIN)/clang-format --dry-run --Werror core/*.cpp core/*.hpp tests/core/*.cpp tests/core/*.hpp
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
 # The core alone, under the sanitizers: first addresses and undefined behaviour, then threads.
-core-test: $(STAMP)
+core-test: $(TOOLS)
+	mkdir -p build
 	for kind in address,undefined thread; do \
 	  $(BIN)/cmake -S . -B build/sanitize-$$kind -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja \
 	    -DONEFIT_PYTHON=OFF -DONEFIT_TESTS=ON -DONEFIT_SANITIZE=$$kind -DCMAKE_BUILD_TYPE=RelWithDebInfo \
@@ -48,16 +49,21 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
-$(STAMP): $(VENV)/bin/python pyproject.toml $(CORE) $(PACKAGE)
-	mkdir -p build
-	$(BIN)/python -m pip install --quiet ".[test,lint]"
+$(PACKAGE): $(VENV)/bin/python $(SOURCES)
+	$(BIN)/python -m pip install --quiet .
 	touch $@
 
-# A rival that cannot be installed here is shown as not runnable.
-$(VENV)/.bench: $(STAMP)
-	$(BIN)/python -m pip install --quiet ".[bench]"
-	for rival in liquidSVM thundersvm thundersvm-cpu; do \
-	  $(BIN)/python -m pip install --quiet $$rival || echo "$$rival does not install here"; done
+$(TOOLS): $(VENV)/bin/python $(SOURCES)
+	mkdir -p build
+	$(BIN)/python -m pip install --quiet ".[test,lint]"
+	touch $(PACKAGE) $@
+
+# A rival that cannot be installed here is shown as not runnable. liquidSVM builds only with a
+# setuptools that still has pkg_resources.
+$(VENV)/.bench: $(PACKAGE)
+	$(BIN)/python -m pip install --quiet ".[bench]" "setuptools<81" wheel
+	$(BIN)/python -m pip install --quiet --no-build-isolation liquidSVM || echo "no liquidSVM here"
+	$(BIN)/python -m pip install --quiet thundersvm-cpu || echo "no ThunderSVM here"
 	touch $@
 
 clean:

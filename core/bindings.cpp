@@ -200,10 +200,13 @@ NB_MODULE(_core, m) {
   nb::class_<Points<double>>(m, "Points", "Rows of data for double-precision kernel blocks.")
       .def(
           "__init__",
-          [](Points<double>* self, const Matrix<double>& x) {
-            new (self) Points<double>(view(x), nullptr, 1.0);
+          [](Points<double>* self, const Matrix<double>& x, std::optional<Vector<double>> centre) {
+            if (centre && centre->shape(0) != x.shape(1)) {
+              throw std::invalid_argument("centre does not fit to x");
+            }
+            new (self) Points<double>(view(x), centre ? centre->data() : nullptr, 1.0);
           },
-          "x"_a)
+          "x"_a, "centre"_a = nb::none(), "The rows of x, less `centre`.")
       .def(
           "__init__",
           [](Points<double>* self, const Vector<double>& data, const Vector<std::int32_t>& indices,
@@ -239,11 +242,21 @@ NB_MODULE(_core, m) {
           "block_starts"_a = whole)
       .def_static(
           "from_matrix",
-          [](const Matrix<double>& k, std::size_t budget) {
+          [](const Matrix<double>& k, const Vector<std::int32_t>& rows, std::size_t budget,
+             const std::vector<std::size_t>& starts) {
             if (k.shape(0) != k.shape(1)) throw std::invalid_argument("the matrix is not square");
-            return std::make_shared<KernelStore>(matrix_source(view(k)), budget);
+            std::vector<std::int32_t> chosen(rows.data(), rows.data() + rows.shape(0));
+            for (const std::int32_t row : chosen) {
+              if (row < 0 || static_cast<std::size_t>(row) >= k.shape(0)) {
+                throw std::invalid_argument("row " + std::to_string(row) + " is not in the matrix");
+              }
+            }
+            const std::size_t size = chosen.size();
+            return std::make_shared<KernelStore>(matrix_source(view(k), std::move(chosen)), budget,
+                                                 checked(starts, size));
           },
-          "k"_a, "budget_bytes"_a, nb::keep_alive<0, 1>())
+          "k"_a.noconvert(), "rows"_a, "budget_bytes"_a, "block_starts"_a = whole,
+          nb::keep_alive<0, 1>())
       .def_static(
           "from_distances",
           [](const std::shared_ptr<KernelStore>& distances, double gamma, std::size_t budget) {

@@ -6,7 +6,7 @@
 #if defined(__linux__)
 #include <sys/mman.h>
 #endif
-#if defined(_MSC_VER)
+#if defined(_WIN32)
 #include <malloc.h>
 #endif
 
@@ -34,7 +34,7 @@ Memory take_memory(std::size_t bytes) {
   const bool huge = bytes >= 2 * kHugePage;
   const std::size_t align = huge ? kHugePage : kCacheLine;
   bytes = (bytes + align - 1) / align * align;
-#if defined(_MSC_VER)
+#if defined(_WIN32)
   void* data = _aligned_malloc(bytes, align);
 #else
   void* data = std::aligned_alloc(align, bytes);
@@ -57,7 +57,7 @@ void give_memory(Memory memory) noexcept {
       return;
     }
   }
-#if defined(_MSC_VER)
+#if defined(_WIN32)
   _aligned_free(memory.data);
 #else
   std::free(memory.data);

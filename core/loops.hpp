@@ -1,7 +1,8 @@
 // The loops that the time goes into, compiled once per instruction set and chosen at run time.
 //
-// Every loop is written as plain C++ over contiguous arrays, in a form that compilers vectorise: no
-// intrinsics, so that one source serves AVX-512, AVX2 and the plain build of any machine.
+// The loops are plain C++ over contiguous arrays that compilers vectorise, or use the vector types
+// that GCC and Clang have for every target, so that one source serves AVX-512, AVX2 and any other
+// machine.
 #pragma once
 
 #include <cstddef>

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -31,8 +32,14 @@ void parallel_for(std::size_t count, std::size_t threads, const Body& body) {
   };
   std::vector<std::thread> workers;
   workers.reserve(threads - 1);
-  for (std::size_t i = 1; i < threads; ++i) workers.emplace_back(part, i);
+  std::size_t started = 1;
+  try {
+    for (; started < threads; ++started) workers.emplace_back(part, started);
+  } catch (const std::system_error&) {
+    // The system gives no more threads: this one does the rest.
+  }
   part(0);
+  for (std::size_t i = started; i < threads; ++i) part(i);
   for (std::thread& worker : workers) worker.join();
   if (failure) std::rethrow_exception(failure);
 }

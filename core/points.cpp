@@ -83,16 +83,17 @@ Points<T>::Points(CsrView view, double scale)
   }
 }
 
-// out[k * stride] = feature k of the row; what a CSR row does not store is left as it is.
+// write(k, value) for the features of a row, those that are stored.
 template <class T>
-void Points<T>::read_row(std::size_t row, std::size_t stride, T* out) const {
+template <class Write>
+void Points<T>::read_row(std::size_t row, const Write& write) const {
   if (!sparse_) {
-    for (std::size_t k = 0; k < cols_; ++k) out[k * stride] = values_[dense_at(row, k)];
+    for (std::size_t k = 0; k < cols_; ++k) write(k, values_[dense_at(row, k)]);
     return;
   }
-  for (auto e = static_cast<std::size_t>(indptr_[row]);
-       e < static_cast<std::size_t>(indptr_[row + 1]); ++e) {
-    out[static_cast<std::size_t>(indices_[e]) * stride] = values_[e];
+  const auto end = static_cast<std::size_t>(indptr_[row + 1]);
+  for (auto e = static_cast<std::size_t>(indptr_[row]); e < end; ++e) {
+    write(static_cast<std::size_t>(indices_[e]), values_[e]);
   }
 }
 
@@ -107,17 +108,29 @@ template <class T>
 void Points<T>::gather(const Points& from, std::span<const std::int32_t> rows, Queries& out) const {
   out.count = rows.size();
   out.sq.resize(rows.size());
-  const bool lanes = sparse_;
-  const std::size_t blocks = (rows.size() + kLanes - 1) / kLanes;
-  out.values.assign(lanes ? blocks * cols_ * kLanes : rows.size() * cols_, T{0});
+  if (sparse_) {
+    // Few of the values are not zero: only those are cleared.
+    if (!out.spread) out.values.clear();
+    for (const std::size_t at : out.set) out.values[at] = T{0};
+    const std::size_t blocks = (rows.size() + kLanes - 1) / kLanes;
+    if (out.values.size() < blocks * cols_ * kLanes) out.values.resize(blocks * cols_ * kLanes);
+  } else {
+    out.values.assign(rows.size() * cols_, T{0});
+  }
+  out.spread = sparse_;
+  out.set.clear();
   for (std::size_t q = 0; q < rows.size(); ++q) {
     const auto row = static_cast<std::size_t>(rows[q]);
     out.sq[q] = from.sq_[row];
-    if (lanes) {
-      T* block = out.values.data() + (q / kLanes) * cols_ * kLanes;
-      from.read_row(row, kLanes, block + q % kLanes);
+    if (sparse_) {
+      const std::size_t first = (q / kLanes) * cols_ * kLanes + q % kLanes;
+      from.read_row(row, [&](std::size_t k, T value) {
+        out.values[first + k * kLanes] = value;
+        out.set.push_back(first + k * kLanes);
+      });
     } else {
-      from.read_row(row, 1, out.values.data() + q * cols_);
+      T* values = out.values.data() + q * cols_;
+      from.read_row(row, [&](std::size_t k, T value) { values[k] = value; });
     }
   }
 }

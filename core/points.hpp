@@ -47,6 +47,8 @@ class Points {
     std::size_t count = 0;
     std::vector<T> values;
     std::vector<T> sq;
+    bool spread = false;           // for a sparse set: a value for each feature and lane,
+    std::vector<std::size_t> set;  // of which these are not zero
   };
 
   // Reads rows of `from` as queries for this set.
@@ -64,7 +66,8 @@ class Points {
   // Dense: value k of row i at values_[((i / kPanel) * cols_ + k) * kPanel + i % kPanel].
   std::size_t dense_at(std::size_t row, std::size_t col) const;
   void start_dense();
-  void read_row(std::size_t row, std::size_t stride, T* out) const;
+  template <class Write>
+  void read_row(std::size_t row, const Write& write) const;
 
   bool sparse_ = false;
   std::size_t rows_;

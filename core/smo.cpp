@@ -6,7 +6,8 @@
 #include <type_traits>
 
 #include "active.hpp"
-#include "loops.hpp"
+#include "kkt.hpp"
+#include "passes.hpp"
 
 namespace onefit {
 namespace {
@@ -30,30 +31,7 @@ constexpr double kLeastProgress = 1e-12;
 // A float32 gradient is trusted down to this many units in the last place of its largest entry.
 constexpr double kFloatUlps = 16.0;
 
-// The kernels of the passes for one gradient type.
-template <class G>
-struct Passes;
-template <>
-struct Passes<float> {
-  static auto sweep() { return loops().sweep_f; }
-  static auto second() { return loops().second_f; }
-};
-template <>
-struct Passes<double> {
-  static auto sweep() { return loops().sweep_d; }
-  static auto second() { return loops().second_d; }
-};
-
 enum class End { GapReached, MaxIter, Stalled, Interrupted };
-
-// Extremes of the gradient within a group of variables.
-template <class G>
-struct GroupState {
-  G max_up = -kNever;
-  G min_low = kNever;
-  std::size_t index = 0;  // the position of max_up
-  double gap() const { return static_cast<double>(max_up) - static_cast<double>(min_low); }
-};
 
 class Smo {
  public:
@@ -81,18 +59,17 @@ class Smo {
   }
 
   Solution run() {
-    if (gradient_.empty()) refresh_gradient();
+    if (gradient_.empty() && !refresh_gradient()) return finish(Status::Interrupted);
     Status status = Status::Converged;
     bool wide = !float_suffices(settings_.tol);
     for (;;) {
       activate_all();
-      const End end =
-          wide ? iterate(gradient64_, settings_.tol) : iterate(gradient32_, settings_.tol);
+      End end = wide ? iterate(gradient64_, settings_.tol) : iterate(gradient32_, settings_.tol);
       const bool shrunk = active_.size() < n_;
       if (wide && !shrunk) {
         gradient_.assign(gradient64_.data(), gradient64_.data() + n_);
-      } else if (end != End::Interrupted) {
-        refresh_gradient();
+      } else if (end != End::Interrupted && !refresh_gradient()) {
+        end = End::Interrupted;
       }
       if (end == End::Interrupted) {
         status = Status::Interrupted;
@@ -117,14 +94,6 @@ class Smo {
  private:
   // ---- the state of one variable ----------------------------------------------------------------
 
-  float up_shift(std::size_t v) const {
-    if (!(beta_[v] < problem_.upper[v])) return -kNever;
-    return static_cast<float>(beta_[v] < 0.0 ? problem_.kink : -problem_.kink);
-  }
-  float low_shift(std::size_t v) const {
-    if (!(beta_[v] > problem_.lower[v])) return kNever;
-    return static_cast<float>(beta_[v] > 0.0 ? -problem_.kink : problem_.kink);
-  }
   // How far the variable can move before it meets a bound or, with a kink, zero.
   double room_up(std::size_t v) const {
     return problem_.kink > 0.0 && beta_[v] < 0.0 ? -beta_[v] : problem_.upper[v] - beta_[v];
@@ -142,8 +111,6 @@ class Smo {
     beta_[v] = at_zero ? 0.0 : step > 0.0 ? problem_.upper[v] : problem_.lower[v];
   }
 
-  std::size_t group_of(std::size_t v) const { return v < problem_.split ? 0 : 1; }
-
   // ---- gradients --------------------------------------------------------------------------------
 
   bool float_suffices(double tol) const {
@@ -153,8 +120,8 @@ class Smo {
   }
 
   // gradient = p - K beta in double precision, from the kernel rows of the variables that are not
-  // 0.
-  void refresh_gradient() {
+  // 0; false when interrupted.
+  bool refresh_gradient() {
     gradient_ = problem_.linear;
     ActiveSet all;
     all.set(store_, problem_.rows, problem_.split, 0);
@@ -166,6 +133,7 @@ class Smo {
     ActiveRow rows[kRows];
     double coef[kRows];
     for (std::size_t k0 = 0; k0 < nonzero.size(); k0 += kRows) {
+      if (interrupt_.requested()) return false;
       for (std::size_t r = 0; r < kRows; ++r) {
         const std::size_t k = std::min(k0 + r, nonzero.size() - 1);
         coef[r] = k0 + r < nonzero.size() ? -beta_[nonzero[k]] : 0.0;
@@ -183,6 +151,7 @@ class Smo {
         loops().accumulate4(s.size(), gradient_.data() + s.first, at, coef);
       }
     }
+    return true;
   }
 
   // ---- the active set ---------------------------------------------------------------------------
@@ -205,8 +174,8 @@ class Smo {
       const auto v = static_cast<std::size_t>(variable_[p]);
       const std::int32_t row = problem_.rows[v];
       columns_.push_back(row);
-      up_[p] = up_shift(v);
-      low_[p] = low_shift(v);
+      up_[p] = up_shift(problem_, v, beta_[v]);
+      low_[p] = low_shift(problem_, v, beta_[v]);
       diagonal_[p] = store_.diagonal()[row];
     }
     active_.set(store_, columns_, split, scratch_bytes_);
@@ -396,10 +365,10 @@ class Smo {
       move(vi, step, room_i);
       move(vj, -step, room_j);
       if (beta_[vi] == before_i && beta_[vj] == before_j) return End::Stalled;
-      up_[i] = up_shift(vi);
-      low_[i] = low_shift(vi);
-      up_[j] = up_shift(vj);
-      low_[j] = low_shift(vj);
+      up_[i] = up_shift(problem_, vi, beta_[vi]);
+      low_[i] = low_shift(problem_, vi, beta_[vi]);
+      up_[j] = up_shift(problem_, vj, beta_[vj]);
+      low_[j] = low_shift(problem_, vj, beta_[vj]);
       sweep(g, ki, &row_j, static_cast<G>(step), groups);
       ++n_iter_;
       progress_ += step * (slope - 0.5 * step * curvature);
@@ -444,59 +413,19 @@ class Smo {
 
   // ---- the end ----------------------------------------------------------------------------------
 
-  // The KKT gap over all variables (or the active ones) from the double-precision gradient.
-  double gap_of(std::size_t count, bool active_only) const {
-    double max_up[2] = {-kNever, -kNever};
-    double min_low[2] = {kNever, kNever};
-    for (std::size_t k = 0; k < count; ++k) {
-      const std::size_t v = active_only ? static_cast<std::size_t>(variable_[k]) : k;
-      const std::size_t group = group_of(v);
-      max_up[group] = std::max(max_up[group], gradient_[v] + static_cast<double>(up_shift(v)));
-      min_low[group] = std::min(min_low[group], gradient_[v] + static_cast<double>(low_shift(v)));
-    }
-    const double gap = std::max(max_up[0] - min_low[0], max_up[1] - min_low[1]);
-    return std::max(gap, 0.0);
-  }
-  double full_gap() const { return gap_of(n_, false); }
-  double active_gap() const { return gap_of(active_.size(), true); }
-
-  // LIBSVM's rule for the offset of a group: the mean over variables strictly between their bounds,
-  // or the middle of the interval that the others leave.
-  double offset(std::size_t group) const {
-    double sum = 0.0;
-    std::size_t count = 0;
-    double max_up = -kNever;
-    double min_low = kNever;
-    for (std::size_t v = 0; v < n_; ++v) {
-      if (group_of(v) != group) continue;
-      const double up = gradient_[v] + static_cast<double>(up_shift(v));
-      const double low = gradient_[v] + static_cast<double>(low_shift(v));
-      if (up == low) {
-        sum += up;
-        ++count;
-      }
-      max_up = std::max(max_up, up);
-      min_low = std::min(min_low, low);
-    }
-    if (count > 0) return sum / static_cast<double>(count);
-    const bool any_up = max_up > -kNever / 2;
-    const bool any_low = min_low < kNever / 2;
-    if (any_up && any_low) return (max_up + min_low) / 2;
-    return any_up ? max_up : any_low ? min_low : 0.0;
+  double full_gap() const { return conditions(problem_, beta_, gradient_).gap(); }
+  double active_gap() const {
+    return conditions(problem_, beta_, gradient_, variable_.data(), active_.size()).gap();
   }
 
   Solution finish(Status status) {
+    const Conditions reached = conditions(problem_, beta_, gradient_);
     Solution solution;
     solution.status = status;
     solution.n_iter = n_iter_;
-    solution.gap = full_gap();
-    for (std::size_t group = 0; group < 2; ++group) solution.offset[group] = offset(group);
-    double objective = 0.0;
-    for (std::size_t v = 0; v < n_; ++v) {
-      objective += -0.5 * beta_[v] * (problem_.linear[v] + gradient_[v]) +
-                   problem_.kink * std::abs(beta_[v]);
-    }
-    solution.objective = objective;
+    solution.gap = reached.gap();
+    for (std::size_t k = 0; k < 2; ++k) solution.offset[k] = reached.groups[k].offset();
+    solution.objective = objective(problem_, beta_, gradient_);
     solution.beta = std::move(beta_);
     solution.gradient = std::move(gradient_);
     return solution;

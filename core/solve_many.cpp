@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 #include "smo.hpp"
@@ -64,8 +65,11 @@ std::vector<Solution> solve_many(KernelStore& store, const std::vector<Problem>&
   std::vector<Solution> solutions(problems.size());
   for (Solution& solution : solutions) solution.status = Status::Interrupted;
   Needs needs(store, problems, forget);
+  // Pairs of blocks that are worked on at once all have to fit.
+  const std::size_t pairs = 1 + store.spare_bytes() / (2 * store.pair_bytes());
   const std::size_t workers =
-      std::min({std::max<std::size_t>(threads, 1), problems.size(), store.most_users()});
+      std::min({std::max<std::size_t>(threads, 1), problems.size(), store.most_users(),
+                store.n_blocks() > 1 ? pairs : threads});
   Settings inner = settings;
   if (workers > 0) inner.threads = std::max<std::size_t>(1, threads / workers);
   if (workers <= 1) {
@@ -99,7 +103,17 @@ std::vector<Solution> solve_many(KernelStore& store, const std::vector<Problem>&
   };
   std::vector<std::thread> pool;
   pool.reserve(workers);
-  for (std::size_t w = 0; w < workers; ++w) pool.emplace_back(work);
+  try {
+    for (std::size_t w = 0; w < workers; ++w) pool.emplace_back(work);
+  } catch (const std::system_error&) {
+    // The system gives no more threads: those that started do all the work, or this one does.
+    const std::lock_guard lock(mutex);
+    running -= workers - pool.size();
+  }
+  if (pool.empty()) {
+    running = 1;
+    work();
+  }
   {
     std::unique_lock lock(mutex);
     while (running > 0) {

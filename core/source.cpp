@@ -125,24 +125,34 @@ class PointsSource final : public RowSource {
 
 class MatrixSource final : public RowSource {
  public:
-  explicit MatrixSource(DenseView<double> view) : view_(view) {}
+  MatrixSource(DenseView<double> view, std::vector<std::int32_t> rows)
+      : view_(view), rows_(std::move(rows)) {}
 
-  std::size_t size() const override { return view_.rows; }
+  std::size_t size() const override { return rows_.size(); }
   std::size_t preferred_rows() const override { return 1; }
-  double diagonal(std::size_t row) const override { return view_.data[row * view_.cols + row]; }
+  double diagonal(std::size_t row) const override { return given_row(row)[rows_[row]]; }
 
   void evaluate(std::span<const std::int32_t> rows, float* const* out, std::size_t first,
                 std::size_t last, std::size_t threads) const override {
     parallel_for(rows.size(), threads, [&](std::size_t begin, std::size_t end) {
       for (std::size_t r = begin; r < end; ++r) {
-        const double* row = view_.data + static_cast<std::size_t>(rows[r]) * view_.cols;
-        for (std::size_t t = first; t < last; ++t) out[r][t - first] = static_cast<float>(row[t]);
+        const double* row = given_row(static_cast<std::size_t>(rows[r]));
+        for (std::size_t t = first; t < last; ++t) {
+          out[r][t - first] = static_cast<float>(row[rows_[t]]);
+          if (!std::isfinite(out[r][t - first]))
+            throw std::overflow_error("kernel values overflow");
+        }
       }
     });
   }
 
  private:
+  const double* given_row(std::size_t row) const {
+    return view_.data + static_cast<std::size_t>(rows_[row]) * view_.cols;
+  }
+
   DenseView<double> view_;
+  std::vector<std::int32_t> rows_;
 };
 
 class DistanceSource final : public RowSource {
@@ -274,8 +284,8 @@ std::unique_ptr<RowSource> points_source(CsrView view, const Kernel& kernel) {
                                                : make_source<double>(kernel, view);
 }
 
-std::unique_ptr<RowSource> matrix_source(DenseView<double> view) {
-  return std::make_unique<MatrixSource>(view);
+std::unique_ptr<RowSource> matrix_source(DenseView<double> view, std::vector<std::int32_t> rows) {
+  return std::make_unique<MatrixSource>(view, std::move(rows));
 }
 
 std::unique_ptr<RowSource> distance_source(std::shared_ptr<KernelStore> distances, double gamma) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "kernel.hpp"
 #include "points.hpp"
@@ -33,8 +34,9 @@ std::unique_ptr<RowSource> points_source(DenseView<float> view, const Kernel& ke
 std::unique_ptr<RowSource> points_source(DenseView<double> view, const Kernel& kernel);
 std::unique_ptr<RowSource> points_source(CsrView view, const Kernel& kernel);
 
-// A kernel matrix that is given; the view must outlive the source.
-std::unique_ptr<RowSource> matrix_source(DenseView<double> view);
+// Some rows and columns, in some order, of a kernel matrix that is given and must outlive the
+// source.
+std::unique_ptr<RowSource> matrix_source(DenseView<double> view, std::vector<std::int32_t> rows);
 
 // RBF kernel of the squared distances that another store holds.
 std::unique_ptr<RowSource> distance_source(std::shared_ptr<KernelStore> distances, double gamma);

@@ -48,11 +48,12 @@ void HeldRow::release() {
 }
 
 KernelStore::KernelStore(std::unique_ptr<RowSource> source, std::size_t budget_bytes,
-                         std::vector<std::size_t> starts)
+                         std::vector<std::size_t> starts, std::size_t packed_bytes)
     : source_(std::move(source)),
       size_(source_->size()),
       stride_((size_ + kPanel - 1) / kPanel * kPanel),
       diagonal_(size_) {
+  if (size_ == 0) throw std::invalid_argument("a store needs at least one row");
   const std::size_t merged = (starts.size() + kMostBlocks - 1) / kMostBlocks;
   for (std::size_t k = 0; k < starts.size(); k += merged) starts_.push_back(starts[k]);
   starts_.push_back(size_);
@@ -69,6 +70,7 @@ KernelStore::KernelStore(std::unique_ptr<RowSource> source, std::size_t budget_b
   const double used =
       keeps_all_ ? needed : static_cast<double>(capacity_) * static_cast<double>(row_bytes);
   spare_bytes_ = static_cast<std::size_t>(std::max(0.0, static_cast<double>(budget_bytes) - used));
+  packed_ = keeps_all_ && size_ * row_bytes <= packed_bytes;
   for (std::size_t i = 0; i < size_; ++i) {
     diagonal_[i] = static_cast<float>(source_->diagonal(i));
     if (!std::isfinite(diagonal_[i])) throw std::overflow_error("kernel values overflow");
@@ -94,15 +96,23 @@ std::uint64_t KernelStore::blocks(std::size_t first, std::size_t last) const {
   return bits;
 }
 
+std::size_t KernelStore::pair_bytes() const {
+  std::size_t widest = 0;
+  for (std::size_t k = 0; k < n_blocks(); ++k) {
+    widest = std::max(widest, starts_[k + 1] - starts_[k]);
+  }
+  return 2 * widest * widest * sizeof(float);
+}
+
 Run KernelStore::run(std::size_t first, std::size_t last) const {
-  std::size_t k = 0;
-  while (starts_[k + 1] <= first) ++k;
+  const auto after = std::upper_bound(starts_.begin(), starts_.end(), first);
+  const auto k = static_cast<std::size_t>(after - starts_.begin()) - 1;
   return {k, first - starts_[k], std::min(last, starts_[k + 1]) - first};
 }
 
 void KernelStore::forget(std::size_t block, std::size_t other) {
   const std::lock_guard lock(mutex_);
-  if (!keeps_all_) return;
+  if (!keeps_all_ || packed_) return;
   const auto drop = [&](std::size_t rows, std::size_t columns) {
     for (std::size_t r = starts_[rows]; r < starts_[rows + 1]; ++r) {
       ready_[r].fetch_and(~(std::uint64_t{1} << columns), std::memory_order_relaxed);
@@ -234,34 +244,40 @@ HeldRow KernelStore::hold(std::int32_t row, std::uint64_t blocks,
     }
     // Wait while another thread evaluates the row, or while no slot is free for it.
     const std::size_t slots_before = slots_.size();
+    const bool evicted = !keeps_all_ && seen_[mine] && slot_of_[mine] == kNone;
+    std::vector<std::int32_t> batch;
+    batch.reserve(kQueries);
     if (busy_[mine] || !reserve(row, lacking)) {
       changed_.wait(lock);
       continue;
     }
-    // Rows that only may be needed never take more than a quarter of the slots at a time.
-    std::vector<std::int32_t> batch = {row};
-    const std::size_t most = std::max<std::size_t>(1, std::min(kQueries, capacity_ / 4));
-    for (const std::int32_t other : also) {
-      const auto r = static_cast<std::size_t>(other);
-      if (batch.size() >= most) break;
-      if (busy_[r] || missing(r, std::memory_order_relaxed) != lacking) continue;
-      if (!reserve(other, lacking)) break;
-      batch.push_back(other);
+    batch.push_back(row);
+    std::exception_ptr failure;
+    try {
+      // Rows that only may be needed never take more than a quarter of the slots at a time.
+      const std::size_t most = std::max<std::size_t>(1, std::min(kQueries, capacity_ / 4));
+      for (const std::int32_t other : also) {
+        const auto r = static_cast<std::size_t>(other);
+        if (batch.size() >= most) break;
+        if (busy_[r] || missing(r, std::memory_order_relaxed) != lacking) continue;
+        if (!reserve(other, lacking)) break;
+        batch.push_back(other);
+      }
+    } catch (...) {
+      failure = std::current_exception();
     }
-
     const bool fresh = slots_.size() > slots_before;
 
     lock.unlock();
-    std::exception_ptr failure;
     const auto start = std::chrono::steady_clock::now();
     try {
-      evaluate(batch, lacking, threads);
+      if (!failure) evaluate(batch, lacking, threads);
     } catch (...) {
       failure = std::current_exception();
     }
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     lock.lock();
-    if (!keeps_all_ && !failure) learn(batch.size(), seconds.count(), fresh, seen_[mine]);
+    if (!keeps_all_ && !failure) learn(batch.size(), seconds.count(), fresh, evicted);
     for (const std::int32_t done : batch) {
       const auto r = static_cast<std::size_t>(done);
       busy_[r] = false;

@@ -22,6 +22,9 @@ class KernelStore;
 // No user of a store holds more rows than this at a time. Together they must leave a slot free.
 inline constexpr std::size_t kHeldRows = 4;
 
+// A matrix of this size is kept in one piece: forgetting parts of it is not worth the chunks.
+inline constexpr std::size_t kPackedBytes = std::size_t{64} << 20;
+
 // A kernel row that will not be evicted while this object lives.
 class HeldRow {
  public:
@@ -64,9 +67,10 @@ struct Run {
 class KernelStore {
  public:
   // Throws std::overflow_error when kernel values do not fit into a float32.
-  // `starts`: the first column of each block; the first of them is 0. Blocks may be merged.
+  // `starts`: the first column of each block; the first of them is 0. Blocks may be merged. A
+  // matrix of up to `packed_bytes` is kept in one piece, and no part of it is ever forgotten.
   KernelStore(std::unique_ptr<RowSource> source, std::size_t budget_bytes,
-              std::vector<std::size_t> starts = {0});
+              std::vector<std::size_t> starts = {0}, std::size_t packed_bytes = kPackedBytes);
 
   std::size_t size() const { return size_; }
   const float* diagonal() const { return diagonal_.data(); }
@@ -95,6 +99,8 @@ class KernelStore {
   // use the memory. Nobody may hold such rows. It is evaluated again when asked for again.
   void forget(std::size_t block, std::size_t other);
   std::size_t n_blocks() const { return starts_.size() - 1; }
+  // Memory for two blocks' rows and columns: what one more pair needs at the same time.
+  std::size_t pair_bytes() const;
 
   // The row with at least these blocks, evaluated first if they are not there; rows of `also` that
   // lack the same blocks are then evaluated with it in the same batch.
@@ -107,6 +113,7 @@ class KernelStore {
   static constexpr std::size_t kMostBlocks = 64;
 
   Arena<float>& memory_of(std::size_t block, std::size_t other) {
+    if (packed_) return memory_[0];
     return memory_[std::min(block, other) * n_blocks() + std::max(block, other)];
   }
   float** blocks_of(std::size_t row) { return pointers_.data() + row * n_blocks(); }
@@ -124,6 +131,7 @@ class KernelStore {
   std::size_t capacity_;
   std::size_t spare_bytes_;
   bool keeps_all_;
+  bool packed_ = false;
   std::vector<float> diagonal_;
   // Memory of each pair of blocks (or, when rows are evicted, of all slots in the first).
   std::vector<Arena<float>> memory_;

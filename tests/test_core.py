@@ -58,7 +58,7 @@ def test_rows_of_a_store(kernel, form, starts):
     else:
         given_X = X.astype(form)
         X = given_X.astype(np.float64)
-    store = make_store(given_X, kernel, PLENTY, starts)
+    store = make_store(given_X, kernel, PLENTY, block_starts=starts)
     expected = matrix(kernel, X)
     for i in range(len(store)):
         np.testing.assert_allclose(store.row(i), expected[i], rtol=1e-6, atol=1e-6)

@@ -28,9 +28,10 @@ def test_something_is_free():
 
 @pytest.mark.parametrize(
     ("limit", "used", "expected"),
-    [("max", "5", None), ("1000", "400", 600), ("1000", "2000", 0), ("garbage", "5", None)],
+    [("max", "5", None), ("1000", "400", 650), ("1000", "2000", 0), ("garbage", "5", None)],
 )
 def test_a_container_limits_it(monkeypatch, limit, used, expected):
-    files = {"memory.max": limit, "memory.current": used}
+    stat = "anon 100\ninactive_file 50\n"
+    files = {"memory.max": limit, "memory.current": used, "memory.stat": stat}
     monkeypatch.setattr(Path, "read_text", lambda path: files[path.name])
     assert memory._control_group_available() == expected

@@ -14,7 +14,7 @@ app = typer.Typer(no_args_is_help=True, add_completion=False)
 
 @app.callback(invoke_without_command=True)
 def onefit(version: bool = typer.Option(False, "--version", help="Show the version.")) -> None:
-    """Support vector machines for the price of about one fit."""
+    """scikit-learn's support vector machines in a fraction of the time."""
     if version:
         typer.echo(__version__)
         raise typer.Exit

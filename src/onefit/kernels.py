@@ -29,6 +29,9 @@ NOT_FINITE = (
     " and need to be preprocessed."
 )
 
+# Sparse data with more columns than this (hashed text) are renumbered to the columns that occur.
+MANY_COLUMNS = 1 << 16
+
 # Kernel values at new points are computed for so many rows at a time that a block has this size.
 BLOCK_BYTES = 32 * MEGABYTE
 
@@ -60,34 +63,47 @@ def resolve_gamma(gamma: str | float, X: Matrix) -> float:
 
 
 def make_store(
-    X: Matrix, kernel: Kernel | None, budget_bytes: int, block_starts: Sequence[int] = (0,)
+    X: Matrix,
+    kernel: Kernel | None,
+    budget_bytes: int,
+    *,
+    rows: NDArray[np.intp] | None = None,
+    block_starts: Sequence[int] = (0,),
 ) -> _core.KernelStore:
     """A store of the kernel rows of X, or of X itself as the kernel matrix when kernel is None.
 
-    Columns from each of ``block_starts`` to the next are evaluated together when one of them is
-    needed.
+    Only for ``rows`` of X, in that order. Columns from each of ``block_starts`` to the next are
+    evaluated together when one of them is needed.
     """
     if X.shape[0] > MOST_ROWS:
         raise ValueError(f"X has {X.shape[0]} rows; at most {MOST_ROWS} are supported.")
+    if rows is None:
+        rows = np.arange(X.shape[0])
     try:
         if kernel is None:
-            return _core.KernelStore.from_matrix(X, budget_bytes)
+            return _core.KernelStore.from_matrix(
+                X, rows.astype(np.int32), budget_bytes, block_starts
+            )
+        if not np.array_equal(rows, np.arange(X.shape[0])):
+            X = X[rows]
         if sp.issparse(X):
-            parts = _csr_parts(X)
+            parts = _csr_parts(_without_empty_columns(X) if X.shape[1] > MANY_COLUMNS else X)
             return _core.KernelStore.from_csr(*parts, kernel.to_core(), budget_bytes, block_starts)
         return _core.KernelStore.from_dense(X, kernel.to_core(), budget_bytes, block_starts)
     except OverflowError as error:
         raise ValueError(f"{NOT_FINITE} ({error})") from None
-    except MemoryError:
-        raise MemoryError(
-            f"No memory for a kernel cache of {budget_bytes / MEGABYTE:.0f} MB on "
-            f"{X.shape[0]} rows. Give a smaller cache_size (in MB)."
-        ) from None
 
 
 def kernel_values(X: Matrix, support: Matrix, kernel: Kernel) -> Iterator[tuple[slice, Floats]]:
     """Blocks ``(rows, k(X[rows], support))`` in double precision, for all rows in turn."""
-    queries, columns = _points(X), _points(support)
+    if sp.issparse(X):
+        if support.shape[1] > MANY_COLUMNS:
+            X, support = _only_support_columns(X, support)
+        queries, columns = _core.Points(*_csr_parts(X)), _core.Points(*_csr_parts(support))
+    else:
+        # Far from the origin, distances come from the difference of large numbers.
+        centre = support.mean(axis=0) if kernel.name == "rbf" and len(support) else None
+        queries, columns = _core.Points(X, centre), _core.Points(support, centre)
     rows = max(1, BLOCK_BYTES // (8 * max(1, support.shape[0])))
     for first in range(0, X.shape[0], rows):
         block = slice(first, min(first + rows, X.shape[0]))
@@ -95,10 +111,6 @@ def kernel_values(X: Matrix, support: Matrix, kernel: Kernel) -> Iterator[tuple[
             block,
             _core.kernel_block(queries, columns, kernel.to_core(), block.start, block.stop),
         )
-
-
-def _points(X: Matrix) -> _core.Points:
-    return _core.Points(*_csr_parts(X)) if sp.issparse(X) else _core.Points(X)
 
 
 def _csr_parts(X: Matrix) -> tuple[Floats, NDArray[np.int32], NDArray[np.int64], int]:
@@ -110,4 +122,23 @@ def _csr_parts(X: Matrix) -> tuple[Floats, NDArray[np.int32], NDArray[np.int64],
         np.ascontiguousarray(X.indices, dtype=np.int32),
         np.ascontiguousarray(X.indptr, dtype=np.int64),
         X.shape[1],
+    )
+
+
+def _without_empty_columns(X: Matrix) -> Matrix:
+    """X without the columns that store nothing: products and norms stay as they are."""
+    used, indices = np.unique(X.indices, return_inverse=True)
+    return sp.csr_array((X.data, indices, X.indptr), shape=(X.shape[0], len(used)))
+
+
+def _only_support_columns(X: Matrix, support: Matrix) -> tuple[Matrix, Matrix]:
+    """Both in the columns that the support vectors use, and one for the norms of the others."""
+    used = np.unique(support.indices)
+    kept = sp.csr_array(X)[:, used]
+    rest = X.multiply(X).sum(axis=1) - kept.multiply(kept).sum(axis=1)
+    rest = sp.csr_array(np.sqrt(np.maximum(np.asarray(rest).reshape(-1, 1), 0.0)))
+    nothing = sp.csr_array((support.shape[0], 1))
+    return (
+        sp.hstack([kept, rest], format="csr"),
+        sp.hstack([sp.csr_array(support)[:, used], nothing], format="csr"),
     )

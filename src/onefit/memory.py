@@ -45,10 +45,16 @@ def _system_available() -> int:
 
 def _control_group_available() -> int | None:
     """What a container's memory limit leaves, or None without a limit."""
+    folder = Path("/sys/fs/cgroup")
     try:
-        limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
-        used = Path("/sys/fs/cgroup/memory.current").read_text().strip()
-        return None if limit == "max" else max(0, int(limit) - int(used))
+        limit = (folder / "memory.max").read_text().strip()
+        if limit == "max":
+            return None
+        used = int((folder / "memory.current").read_text())
+        for line in (folder / "memory.stat").read_text().splitlines():
+            if line.startswith("inactive_file "):  # a cache that is given up when memory is asked
+                used -= int(line.split()[1])
+        return max(0, int(limit) - used)
     except (OSError, ValueError):
         return None
 

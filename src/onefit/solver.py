@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from sklearn.exceptions import ConvergenceWarning
 
 from onefit import _core
+from onefit.kernels import NOT_FINITE
 
 
 @dataclass(frozen=True)
@@ -32,15 +33,23 @@ def solve(
 
     With ``forget``, kernel entries are given up as soon as none of these problems needs them.
     """
-    return _core.solve(
-        store,
-        list(problems),
-        tol=settings.tol,
-        max_iter=settings.max_iter,
-        shrinking=settings.shrinking,
-        threads=settings.threads,
-        forget=forget,
-    )
+    try:
+        return _core.solve(
+            store,
+            list(problems),
+            tol=settings.tol,
+            max_iter=settings.max_iter,
+            shrinking=settings.shrinking,
+            threads=settings.threads,
+            forget=forget,
+        )
+    except OverflowError as error:
+        raise ValueError(f"{NOT_FINITE} ({error})") from None
+    except MemoryError:
+        raise MemoryError(
+            f"No memory for the kernel rows of {len(store)} samples. Give a smaller cache_size "
+            "(in MB)."
+        ) from None
 
 
 def warn_if_unfinished(solutions: Sequence[_core.Solution], settings: Settings) -> bool:

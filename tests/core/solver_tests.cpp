@@ -332,7 +332,7 @@ TEST(entries_that_nobody_needs_are_forgotten) {
     for (const bool forget : {false, true}) {
       KernelStore store(points_source(DenseView<double>{data.x.data(), data.n, data.d},
                                       {KernelKind::Rbf, 0.5, 0.0, 1}),
-                        kPlenty, {0, 100, 200, 300});
+                        kPlenty, {0, 100, 200, 300}, 0);
       const auto solutions = solve_many(store, pairs, settings, threads, forget, never);
       for (std::size_t k = 0; k < pairs.size(); ++k) {
         check_solution(data, pairs[k], solutions[k], 1e-6);

@@ -157,8 +157,13 @@ TEST(rows_from_a_matrix_and_from_distances) {
       k[i * kRows + j] = naive(rbf, x.data() + i * kCols, x.data() + j * kCols);
     }
   }
-  KernelStore given(matrix_source({k.data(), kRows, kRows}), kPlenty);
+  std::vector<std::int32_t> same(kRows);
+  for (std::size_t i = 0; i < kRows; ++i) same[i] = static_cast<std::int32_t>(i);
+  KernelStore given(matrix_source({k.data(), kRows, kRows}, same), kPlenty);
   check_all_rows(given, rbf, x);
+  KernelStore chosen(matrix_source({k.data(), kRows, kRows}, {7, 3, 149}), kPlenty);
+  CHECK(std::abs(static_cast<double>(value(chosen, chosen.hold(1, 1, {}, 1), 2)) -
+                 k[3 * kRows + 149]) < 1e-6);
   const auto distances = std::make_shared<KernelStore>(
       points_source(view, {KernelKind::Distance, 1.0, 0.0, 1}), kPlenty);
   KernelStore derived(distance_source(distances, 0.3), kPlenty);

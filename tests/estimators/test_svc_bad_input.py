@@ -317,3 +317,15 @@ def test_before_fit(ask, params):
 def test_score_before_fit():
     with pytest.raises(NotFittedError, match="SVC"):
         SVC().score(X, Y)
+
+
+def test_probability_as_a_numpy_boolean():
+    with pytest.raises(ValueError, match="CalibratedClassifierCV"):
+        SVC(probability=np.True_).fit(X, Y)
+
+
+def test_precomputed_values_that_no_float32_can_hold():
+    kernel = np.eye(len(X))
+    kernel[0, -1] = kernel[-1, 0] = 1e60
+    with pytest.raises(ValueError, match="not finite"):
+        SVC(kernel="precomputed").fit(kernel, Y)

@@ -7,10 +7,10 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import svm
 
-from estimators.examples import TOL, TOY_X, TOY_Y, as_dense, assert_same_decisions, classes
+from estimators.examples import ATOL, TOL, TOY_X, TOY_Y, as_dense, assert_same_decisions, classes
 from onefit import SVC
 
 # ----------------------------------------------------------------------------------- inputs
@@ -155,3 +155,40 @@ def test_frames_give_feature_names(frame):
 
 def test_arrays_give_no_feature_names():
     assert not hasattr(SVC().fit(TOY_X, TOY_Y), "feature_names_in_")
+
+
+def test_rows_far_from_the_origin():
+    X, y = classes(2)
+    X = np.round(X, 3)  # exact at the distance too, or nearly so
+    near = SVC(gamma=0.5, tol=TOL).fit(X, y)
+    far = SVC(gamma=0.5, tol=TOL).fit(X + 1e8, y)
+    assert_allclose(far.decision_function(X + 1e8), near.decision_function(X), atol=1e-3)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_hashed_columns_cost_what_they_store(kernel):
+    X, y = classes(3)
+    X, Z = X[:40], X[40:]
+    columns = np.random.default_rng(0).choice(2**20, X.shape[1] + 1, replace=False)
+
+    def hashed(rows, unseen):
+        """The same numbers in few of many columns, and one that only some rows use."""
+        wide = sp.lil_array((len(rows), 2**20))
+        for k in range(rows.shape[1]):
+            wide[:, [columns[k]]] = rows[:, [k]]
+        wide[0, columns[-1]] = unseen
+        return wide.tocsr()
+
+    plain = np.hstack([Z, np.zeros((len(Z), 1))])
+    plain[0, -1] = 0.7
+    model = SVC(kernel=kernel, gamma=0.2, tol=TOL).fit(hashed(X, 0.0), y[:40])
+    dense = SVC(kernel=kernel, gamma=0.2, tol=TOL).fit(np.hstack([X, np.zeros((40, 1))]), y[:40])
+    assert_allclose(
+        model.decision_function(hashed(Z, 0.7)), dense.decision_function(plain), atol=ATOL
+    )
+
+
+def test_more_classes_than_a_word_has_bits():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(280, 4)), np.repeat(np.arange(70), 4)
+    assert_same_decisions(SVC(tol=TOL).fit(X, y), svm.SVC(tol=TOL).fit(X, y), X)

@@ -147,3 +147,17 @@ def test_ctrl_c_ends_a_long_fit(n, n_classes, n_jobs):
         finally:
             watchdog.cancel()
             child.kill()
+
+
+def test_a_fit_that_was_stopped_leaves_the_earlier_one_whole(monkeypatch):
+    X, y = classes(3)
+    model = SVC(gamma=0.3).fit(X, y)
+    before = model.decision_function(X)
+
+    def stop(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("onefit.estimators.svc.solve", stop)
+    with pytest.raises(KeyboardInterrupt):
+        model.set_params(gamma=30.0).fit(X + 1, np.where(y == 2, "two", "other"))
+    assert_array_equal(model.decision_function(X), before)

@@ -16,8 +16,10 @@ Y = np.array([0, 1, 1])
 def test_plain_data_are_what_scikit_learn_returns(y):
     assert is_plain(X, y)
     checked_X, checked_y = validate_data(SVC(), X, y, dtype=np.float64, order="C")
-    assert checked_X is X
-    assert checked_y is y
+    for checked, given in ((checked_X, X), (checked_y, y)):
+        assert checked.dtype == given.dtype
+        assert checked.shape == given.shape
+        assert np.shares_memory(checked, given)
 
 
 def with_entry(array, value):

@@ -114,32 +114,39 @@ class KernelMachine(QuickParameterValidation):
             threads=effective_n_jobs(self.n_jobs),
         )
 
-    def _store(
-        self, X: Any, order: NDArray[np.intp], block_starts: Sequence[int] = (0,)
-    ) -> _core.KernelStore:
-        """The kernel rows of X in a new order, and what is kept of X for prediction."""
-        self._kernel_ = None
-        self._X_fit = None
-        if callable(self.kernel):
-            self._X_fit = X
-            X = self._call_kernel(X, n_rows=_num_samples(X))
-        matrix = callable(self.kernel) or self.kernel == "precomputed"
-        if not matrix:
-            gamma = resolve_gamma(self.gamma, X)
-            self._kernel_ = Kernel(str(self.kernel), gamma, float(self.coef0), int(self.degree))
-        self._gamma = 0.0 if self._kernel_ is None else self._kernel_.gamma
-        if not np.array_equal(order, np.arange(_num_samples(X))):
-            X = X[order][:, order] if matrix else X[order]
-        if matrix:
-            X = np.ascontiguousarray(X)
-        budget = budget_bytes(self.cache_size, X.shape[0])
-        return make_store(X, self._kernel_, budget, block_starts)
+    def _resolve_kernel(self, X: Any) -> Kernel | None:
+        """The kernel function with its numbers, or None for a matrix of given values."""
+        if callable(self.kernel) or self.kernel == "precomputed":
+            return None
+        gamma = resolve_gamma(self.gamma, X)
+        return Kernel(self.kernel, gamma, float(self.coef0), int(self.degree))
 
-    def _call_kernel(self, X: Any, n_rows: int) -> Floats:
+    def _store(
+        self,
+        X: Any,
+        kernel: Kernel | None,
+        order: NDArray[np.intp],
+        block_starts: Sequence[int] = (0,),
+    ) -> _core.KernelStore:
+        """The kernel rows of X in a new order."""
+        if callable(self.kernel):
+            X = self._call_kernel(X, X)
+        budget = budget_bytes(self.cache_size, len(order))
+        return make_store(X, kernel, budget, rows=order, block_starts=block_starts)
+
+    def _keep_kernel(self, X: Any, kernel: Kernel | None) -> None:
+        """Set what prediction needs of the kernel and of X."""
+        self._kernel_ = kernel
+        self._gamma = 0.0 if kernel is None else kernel.gamma
+        self._X_fit = X if callable(self.kernel) else None
+        self._sparse = sp.issparse(X) and not callable(self.kernel)
+        self.shape_fit_ = X.shape if hasattr(X, "shape") else (len(X),)
+
+    def _call_kernel(self, X: Any, X_fit: Any) -> Floats:
         """Values of the user's function, checked."""
-        values = self.kernel(X, self._X_fit)  # type: ignore[operator]
+        values = self.kernel(X, X_fit)  # type: ignore[operator]
         values = np.asarray(densify(values), dtype=np.float64, order="C")
-        expected = (n_rows, _num_samples(self._X_fit))
+        expected = (_num_samples(X), _num_samples(X_fit))
         if values.shape != expected:
             raise ValueError(
                 f"The kernel function returned an array of shape {values.shape}; "
@@ -188,7 +195,7 @@ class KernelMachine(QuickParameterValidation):
         if self._kernel_ is not None:
             yield from kernel_values(X, self.support_vectors_, self._kernel_)
             return
-        values = self._call_kernel(X, _num_samples(X)) if callable(self.kernel) else X
+        values = self._call_kernel(X, self._X_fit) if callable(self.kernel) else X
         yield slice(0, values.shape[0]), values[:, self.support_]
 
 

@@ -58,7 +58,8 @@ class SVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
     tol : float, default=1e-3
         Stop when the KKT gap is below this; LIBSVM's rule.
     cache_size : float or "auto", default="auto"
-        Memory for kernel rows in MB; "auto" is half of what is free. A kernel that does not fit is
+        Most memory for kernel rows in MB; "auto" is half of what is free. It is taken as it pays:
+        a kernel that does not fit, or whose rows are faster to evaluate than memory is to get, is
         kept in part, and the least recently used rows are evaluated again.
     class_weight : dict, "balanced" or None, default=None
         Factors on C for each class.
@@ -176,35 +177,41 @@ class SVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         -------
         self : SVC
         """
-        if self.probability is True:
+        if self.probability != "deprecated" and self.probability:
             raise ValueError(
                 "probability=True is not supported. For probabilities write "
                 f"CalibratedClassifierCV({type(self).__name__}(), ensemble=False) "
                 "(from sklearn.calibration) instead."
             )
         X, y = self._check_training_data(X, y)
-        codes = self._check_classes(y)
+        classes, codes, class_weight = self._check_classes(y)
         weights = self._check_weights(sample_weight, X)
-        order, starts = self._sort_by_class(codes, weights)
+        order, starts = _sort_by_class(classes, codes, weights)
         settings = self._settings()
+        kernel = self._resolve_kernel(X)
 
         # Two classes need all columns of a row; a pair of more needs those of its two classes.
-        store = self._store(X, order, starts[:-1] if len(starts) > 3 else (0,))
-        C = self.C * self.class_weight_[codes[order]]
+        store = self._store(X, kernel, order, starts[:-1] if len(starts) > 3 else (0,))
+        C = self.C * class_weight[codes[order]]
         if weights is not None:
             C *= weights[order]
         solutions = solve(store, one_versus_one(starts, C), settings, forget=True)
 
-        self.fit_status_ = 0 if warn_if_unfinished(solutions, settings) else 1
-        self.n_iter_ = np.array([s.n_iter for s in solutions], dtype=np.int32)
         intercept = np.array([s.offset for s in solutions])
         coef = voting.coefficients([s.beta for s in solutions], starts)
         self._check_finite(coef, intercept)
-        self._keep(X, order, starts, coef, intercept)
+        # Attributes are set here, all of them: a fit that was stopped leaves an earlier one whole.
+        self.classes_ = classes
+        self.class_weight_ = class_weight
+        self.fit_status_ = 0 if warn_if_unfinished(solutions, settings) else 1
+        n_iter = [min(s.n_iter, np.iinfo(np.int32).max) for s in solutions]
+        self.n_iter_ = np.array(n_iter, dtype=np.int32)
+        self._keep_kernel(X, kernel)
+        self._keep_support(X, order, starts, coef, intercept)
         return self
 
-    def _check_classes(self, y: Any) -> NDArray[np.intp]:
-        """Class numbers of the labels; sets ``classes_`` and ``class_weight_``."""
+    def _check_classes(self, y: Any) -> tuple[NDArray[Any], NDArray[np.intp], Floats]:
+        """The classes, the number of each label's class, and the weights of the classes."""
         if y.dtype.kind not in "biuUS":  # whole numbers and strings are classes without a look
             check_classification_targets(y)
         classes, codes = np.unique(y, return_inverse=True)
@@ -212,42 +219,17 @@ class SVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
             raise ValueError(
                 f"The number of classes has to be greater than one; got {len(classes)} class"
             )
-        if self.class_weight is None:
-            self.class_weight_ = np.ones(len(classes))
-        else:
-            self.class_weight_ = compute_class_weight(self.class_weight, classes=classes, y=y)
-        if not (self.class_weight_ > 0).all():
+        weights = np.ones(len(classes))
+        if self.class_weight is not None:
+            weights = compute_class_weight(self.class_weight, classes=classes, y=y)
+        if not (weights > 0).all():
             raise ValueError(
                 "The weights in class_weight must be positive; got "
-                f"{self.class_weight_.tolist()} for the classes {classes.tolist()}."
+                f"{weights.tolist()} for the classes {classes.tolist()}."
             )
-        self.classes_ = classes
-        return codes
+        return classes, codes, weights
 
-    def _sort_by_class(
-        self, codes: NDArray[np.intp], weights: Floats | None
-    ) -> tuple[NDArray[np.intp], list[int]]:
-        """Rows that take part, sorted by class, and where each class starts among them.
-
-        Sorted, the rows of a pair of classes are two runs of every kernel row, which the solver
-        reads in place.
-        """
-        order = np.argsort(codes, kind="stable")
-        if weights is not None:
-            order = order[weights[order] > 0]
-        sizes = np.bincount(codes[order], minlength=len(self.classes_))
-        if np.count_nonzero(sizes) == 1:
-            raise ValueError(
-                "Invalid input - all samples with positive weights belong to the same class"
-            )
-        if not sizes.all():
-            raise ValueError(
-                f"sample_weight leaves no sample of positive weight in class "
-                f"{self.classes_[np.argmin(sizes)]!r}; every class needs at least one."
-            )
-        return order, [0, *np.cumsum(sizes).tolist()]
-
-    def _keep(
+    def _keep_support(
         self,
         X: Any,
         order: NDArray[np.intp],
@@ -255,9 +237,8 @@ class SVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         coef: Floats,
         intercept: Floats,
     ) -> None:
-        """Set the fitted attributes."""
+        """Set the support vectors, their coefficients and the intercepts."""
         support = np.flatnonzero(np.any(coef != 0, axis=0))
-        self._sparse = sp.issparse(X) and not callable(self.kernel)
         self.support_ = order[support].astype(np.int32)
         if self._kernel_ is None:
             self.support_vectors_ = np.empty((0, 0))
@@ -271,7 +252,6 @@ class SVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         dual_coef = sign * coef[:, support]
         self.dual_coef_ = as_sparse(dual_coef) if self._sparse else dual_coef
         self.intercept_ = sign * intercept
-        self.shape_fit_ = X.shape if hasattr(X, "shape") else (len(X),)
 
     @property
     def n_support_(self) -> NDArray[np.int32]:
@@ -347,3 +327,27 @@ class SVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         else:
             codes = voting.votes(self._pair_values(X), len(self.classes_))
         return np.asarray(self.classes_.take(codes))
+
+
+def _sort_by_class(
+    classes: NDArray[Any], codes: NDArray[np.intp], weights: Floats | None
+) -> tuple[NDArray[np.intp], list[int]]:
+    """Rows that take part, sorted by class, and where each class starts among them.
+
+    Sorted, the rows of a pair of classes are two runs of every kernel row, which the solver reads
+    in place.
+    """
+    order = np.argsort(codes, kind="stable")
+    if weights is not None:
+        order = order[weights[order] > 0]
+    sizes = np.bincount(codes[order], minlength=len(classes))
+    if np.count_nonzero(sizes) == 1:
+        raise ValueError(
+            "Invalid input - all samples with positive weights belong to the same class"
+        )
+    if not sizes.all():
+        raise ValueError(
+            f"sample_weight leaves no sample of positive weight in class "
+            f"{classes[np.argmin(sizes)]!r}; every class needs at least one."
+        )
+    return order, [0, *np.cumsum(sizes).tolist()]

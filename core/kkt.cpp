@@ -1,0 +1,67 @@
+#include "kkt.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace onefit {
+
+void GroupConditions::add(double up, double low) {
+  if (up == low) {
+    free_sum_ += up;
+    ++free_count_;
+  }
+  max_up_ = std::max(max_up_, up);
+  min_low_ = std::min(min_low_, low);
+}
+
+double GroupConditions::gap() const { return std::max(0.0, max_up_ - min_low_); }
+
+double GroupConditions::offset() const {
+  if (free_count_ > 0) return free_sum_ / static_cast<double>(free_count_);
+  const bool any_up = max_up_ > -kNever / 2;
+  const bool any_low = min_low_ < kNever / 2;
+  if (any_up && any_low) return (max_up_ + min_low_) / 2;
+  return any_up ? max_up_ : any_low ? min_low_ : 0.0;
+}
+
+double Conditions::gap() const { return std::max(groups[0].gap(), groups[1].gap()); }
+
+namespace {
+
+void add(Conditions& all, const Problem& problem, const std::vector<double>& beta,
+         const std::vector<double>& gradient, std::size_t v) {
+  all.groups[group_of(problem, v)].add(
+      gradient[v] + static_cast<double>(up_shift(problem, v, beta[v])),
+      gradient[v] + static_cast<double>(low_shift(problem, v, beta[v])));
+}
+
+}  // namespace
+
+Conditions conditions(const Problem& problem, const std::vector<double>& beta,
+                      const std::vector<double>& gradient) {
+  Conditions all;
+  for (std::size_t v = 0; v < problem.size(); ++v) add(all, problem, beta, gradient, v);
+  return all;
+}
+
+Conditions conditions(const Problem& problem, const std::vector<double>& beta,
+                      const std::vector<double>& gradient, const std::int32_t* variables,
+                      std::size_t count) {
+  Conditions all;
+  for (std::size_t k = 0; k < count; ++k) {
+    add(all, problem, beta, gradient, static_cast<std::size_t>(variables[k]));
+  }
+  return all;
+}
+
+double objective(const Problem& problem, const std::vector<double>& beta,
+                 const std::vector<double>& gradient) {
+  double sum = 0.0;
+  for (std::size_t v = 0; v < problem.size(); ++v) {
+    // b'Kb = b'(p - g)
+    sum += -0.5 * beta[v] * (problem.linear[v] + gradient[v]) + problem.kink * std::abs(beta[v]);
+  }
+  return sum;
+}
+
+}  // namespace onefit
