@@ -20,9 +20,9 @@ namespace {
 constexpr double kMeanExponent = 4.0;
 constexpr double kLargestExponent = 32.0;
 
-// Starting a thread takes as long as this many multiplications; beside its dot product an entry
-// takes as long as kEntryWork of them.
-constexpr std::size_t kThreadWork = 4000000;
+// A thread is worth starting for this many multiplications (half a millisecond); beside its dot
+// product an entry takes as long as kEntryWork of them.
+constexpr std::size_t kThreadWork = 20000000;
 constexpr std::size_t kEntryWork = 16;
 
 // Values in double precision are written through a small buffer of this many.
