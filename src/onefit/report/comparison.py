@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rich.box import SIMPLE
 from rich.table import Table
 
 
@@ -21,12 +22,10 @@ class Comparison:
 
 def comparison_table(title: str, rows: Sequence[Comparison]) -> Table:
     """A table with the ratio of the times, and both results to compare."""
-    table = Table(title=title, title_justify="left")
+    table = Table(title=title, title_justify="left", box=SIMPLE)
     table.add_column("task")
-    for name in ("scikit-learn", "onefit", "times faster"):
-        table.add_column(name, justify="right")
-    table.add_column("scikit-learn's result")
-    table.add_column("onefit's result")
+    for name in ("scikit-learn", "onefit", "ratio", "its result", "our result"):
+        table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         table.add_row(
             row.task,
