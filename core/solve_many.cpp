@@ -40,9 +40,15 @@ class Needs {
   template <class Body>
   void for_each_pair(const Problem& problem, const Body& body) const {
     std::vector<bool> in(store_.n_blocks(), false);
+    std::size_t first = 0;  // of the block found last: neighbours are mostly in the same one
+    std::size_t last = 0;
     for (const std::int32_t row : problem.rows) {
       const auto r = static_cast<std::size_t>(row);
-      in[store_.run(r, r + 1).block] = true;
+      if (first <= r && r < last) continue;
+      const Run run = store_.run(r, store_.size());
+      in[run.block] = true;
+      first = r - run.offset;
+      last = r + run.length;
     }
     for (std::size_t a = 0; a < in.size(); ++a) {
       for (std::size_t b = a; in[a] && b < in.size(); ++b) {

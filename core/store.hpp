@@ -67,8 +67,9 @@ struct Run {
 class KernelStore {
  public:
   // Throws std::overflow_error when kernel values do not fit into a float32.
-  // `starts`: the first column of each block; the first of them is 0. Blocks may be merged. A
-  // matrix of up to `packed_bytes` is kept in one piece, and no part of it is ever forgotten.
+  // `starts`: the first column of each block; the first of them is 0. Blocks may be merged. Several
+  // blocks are for solvers that work on pairs of them and forget them in time: the budget counts on
+  // it. A matrix of up to `packed_bytes` is kept in one piece, and no part of it is ever forgotten.
   KernelStore(std::unique_ptr<RowSource> source, std::size_t budget_bytes,
               std::vector<std::size_t> starts = {0}, std::size_t packed_bytes = kPackedBytes);
 

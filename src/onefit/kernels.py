@@ -73,7 +73,7 @@ def make_store(
     """A store of the kernel rows of X, or of X itself as the kernel matrix when kernel is None.
 
     Only for ``rows`` of X, in that order. Columns from each of ``block_starts`` to the next are
-    evaluated together when one of them is needed.
+    evaluated together when one of them is needed; who gives several solves with ``forget=True``.
     """
     if X.shape[0] > MOST_ROWS:
         raise ValueError(f"X has {X.shape[0]} rows; at most {MOST_ROWS} are supported.")

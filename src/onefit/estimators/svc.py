@@ -200,10 +200,11 @@ class SVC(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         intercept = np.array([s.offset for s in solutions])
         coef = voting.coefficients([s.beta for s in solutions], starts)
         self._check_finite(coef, intercept)
-        # Attributes are set here, all of them: a fit that was stopped leaves an earlier one whole.
+        converged = warn_if_unfinished(solutions, settings)
+        # What prediction reads is set only now: a fit that was stopped keeps an earlier one whole.
         self.classes_ = classes
         self.class_weight_ = class_weight
-        self.fit_status_ = 0 if warn_if_unfinished(solutions, settings) else 1
+        self.fit_status_ = 0 if converged else 1
         n_iter = [min(s.n_iter, np.iinfo(np.int32).max) for s in solutions]
         self.n_iter_ = np.array(n_iter, dtype=np.int32)
         self._keep_kernel(X, kernel)

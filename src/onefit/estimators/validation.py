@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-# Parameter values that scikit-learn has found valid, by class.
+# Parameter values that scikit-learn has found valid, by class; forgotten when they are too many.
 _valid: set[tuple[Any, ...]] = set()
+_MOST_VALID = 10_000
 _PLAIN_TYPES = (str, int, float, bool, type(None))
 
 
@@ -28,6 +29,8 @@ class QuickParameterValidation(BaseEstimator):  # type: ignore[misc]
         key = (type(self), *values, *map(type, values))
         if key not in _valid:
             super()._validate_params()
+            if len(_valid) >= _MOST_VALID:
+                _valid.clear()
             _valid.add(key)
 
 
