@@ -30,20 +30,29 @@ using Matrix = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-// ---- Ctrl-C -------------------------------------------------------------------------------------
+// ---- Ctrl-C and progress
+// -------------------------------------------------------------------------------------
 
-// Runs Python's signal handlers from time to time; what they raise is thrown when the work has
-// ended.
+// Runs Python's signal handlers from time to time and tells a function how far the work is; what
+// they raise is thrown when the work has ended. The function may ask to stop.
 class PythonInterrupt final : public Interrupt {
  public:
+  explicit PythonInterrupt(nb::object progress) : progress_(std::move(progress)) {}
+
+  void reached(double share) override { share_ = share; }
   bool requested() override {
-    if (raised_) return true;
+    if (raised_ || stopped_) return true;
     const auto now = std::chrono::steady_clock::now();
     if (now - last_ < std::chrono::milliseconds(50)) return false;
     last_ = now;
     const nb::gil_scoped_acquire gil;
-    if (PyErr_CheckSignals() != 0) raised_.emplace();
-    return raised_.has_value();
+    try {
+      if (PyErr_CheckSignals() != 0) throw nb::python_error();
+      if (!progress_.is_none()) stopped_ = nb::cast<bool>(progress_(share_));
+    } catch (nb::python_error& error) {
+      raised_.emplace(std::move(error));
+    }
+    return stopped_ || raised_;
   }
   void rethrow() {
     if (raised_) throw nb::python_error(std::move(*raised_));
@@ -52,6 +61,9 @@ class PythonInterrupt final : public Interrupt {
  private:
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
   std::optional<nb::python_error> raised_;
+  nb::object progress_;
+  double share_ = 0.0;
+  bool stopped_ = false;
 };
 
 // ---- arrays -------------------------------------------------------------------------------------
@@ -139,7 +151,7 @@ Problem make_problem(const Vector<std::int32_t>& rows, const Vector<double>& lin
 
 std::vector<Solution> solve_from_python(KernelStore& store, const std::vector<Problem>& problems,
                                         double tol, std::int64_t max_iter, bool shrinking,
-                                        std::size_t threads, bool forget) {
+                                        std::size_t threads, bool forget, nb::object progress) {
   for (const Problem& problem : problems) {
     for (const std::int32_t row : problem.rows) {
       if (row < 0 || static_cast<std::size_t>(row) >= store.size()) {
@@ -151,7 +163,7 @@ std::vector<Solution> solve_from_python(KernelStore& store, const std::vector<Pr
   settings.tol = tol;
   settings.max_iter = max_iter;
   settings.shrinking = shrinking;
-  PythonInterrupt interrupt;
+  PythonInterrupt interrupt(std::move(progress));
   std::vector<Solution> solutions;
   {
     const nb::gil_scoped_release release;
@@ -320,10 +332,10 @@ NB_MODULE(_core, m) {
       .def_ro("status", &Solution::status);
 
   m.def("solve", &solve_from_python, "store"_a, "problems"_a, "tol"_a = 1e-3, "max_iter"_a = -1,
-        "shrinking"_a = true, "threads"_a = 1, "forget"_a = false,
+        "shrinking"_a = true, "threads"_a = 1, "forget"_a = false, "progress"_a = nb::none(),
         "Solves each problem to the KKT gap `tol`; Ctrl-C stops it. With `forget`, kernel entries "
-        "are "
-        "given up as soon as no problem of this call needs them.");
+        "are given up as soon as no problem of this call needs them. `progress` is called now and "
+        "then with the share of the work that is done, and stops it by returning True.");
 
   m.def(
       "instruction_sets",

@@ -1,4 +1,4 @@
-// How a caller stops work that is under way.
+// How a caller stops work that is under way, and learns how far it is.
 #pragma once
 
 #include <atomic>
@@ -10,6 +10,8 @@ class Interrupt {
   virtual ~Interrupt() = default;
   // Asked often, from the thread that works; cheap unless it is time to look.
   virtual bool requested() = 0;
+  // Told now and then which share of the work is done.
+  virtual void reached(double /*share*/) {}
 };
 
 class NeverInterrupt final : public Interrupt {

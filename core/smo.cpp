@@ -321,6 +321,7 @@ class Smo {
       if (settings_.max_iter >= 0 && n_iter_ >= settings_.max_iter) return End::MaxIter;
       if (--until_poll_ < 0) {
         until_poll_ = kPoll;
+        tell_progress(gap);
         if (interrupt_.requested()) return End::Interrupted;
       }
       if (may_shrink && --until_shrink <= 0) {
@@ -373,6 +374,14 @@ class Smo {
       ++n_iter_;
       progress_ += step * (slope - 0.5 * step * curvature);
       if (--until_progress_ == 0 && !made_progress()) return End::Stalled;
+    }
+  }
+
+  // How far the gap has come from where it was to the tolerance, on a logarithmic scale.
+  void tell_progress(double gap) {
+    if (first_gap_ <= 0.0) first_gap_ = gap;
+    if (first_gap_ > settings_.tol) {
+      interrupt_.reached(std::log(first_gap_ / gap) / std::log(first_gap_ / settings_.tol));
     }
   }
 
@@ -467,6 +476,7 @@ class Smo {
   std::int64_t n_iter_ = 0;
   std::int64_t until_poll_ = 0;
   std::int64_t until_progress_ = window();
+  double first_gap_ = 0.0;
   double progress_ = 0.0;
   double total_progress_ = 0.0;
 };

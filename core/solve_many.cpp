@@ -63,13 +63,40 @@ class Needs {
   std::vector<std::size_t> count_;
 };
 
+// What one of many solves asks and tells: its share of the work is part of a total.
+class Part final : public Interrupt {
+ public:
+  Part(Interrupt& outer, std::atomic<double>& total, std::size_t parts)
+      : outer_(outer), total_(total), parts_(static_cast<double>(parts)) {}
+
+  bool requested() override {
+    outer_.reached(total_.load(std::memory_order_relaxed));
+    return outer_.requested();
+  }
+  void reached(double share) override {
+    if (share <= share_) return;
+    total_.fetch_add((share - share_) / parts_, std::memory_order_relaxed);
+    share_ = share;
+  }
+
+ private:
+  Interrupt& outer_;
+  std::atomic<double>& total_;
+  double parts_;
+  double share_ = 0.0;
+};
+
 }  // namespace
 
 std::vector<Solution> solve_many(KernelStore& store, const std::vector<Problem>& problems,
                                  const Settings& settings, std::size_t threads, bool forget,
                                  Interrupt& interrupt) {
   std::vector<Solution> solutions(problems.size());
-  for (Solution& solution : solutions) solution.status = Status::Interrupted;
+  for (std::size_t k = 0; k < problems.size(); ++k) {
+    solutions[k].status = Status::Interrupted;
+    solutions[k].beta = problems[k].start;
+    solutions[k].beta.resize(problems[k].size(), 0.0);
+  }
   Needs needs(store, problems, forget);
   // Pairs of blocks that are worked on at once all have to fit.
   const std::size_t pairs = 1 + store.spare_bytes() / (2 * store.pair_bytes());
@@ -78,9 +105,12 @@ std::vector<Solution> solve_many(KernelStore& store, const std::vector<Problem>&
                 store.n_blocks() > 1 ? pairs : threads});
   Settings inner = settings;
   if (workers > 0) inner.threads = std::max<std::size_t>(1, threads / workers);
+  std::atomic<double> total{0.0};  // share of the work that is done
   if (workers <= 1) {
     for (std::size_t k = 0; k < problems.size() && !interrupt.requested(); ++k) {
-      solutions[k] = solve(store, problems[k], inner, store.spare_bytes(), interrupt);
+      Part part(interrupt, total, problems.size());
+      solutions[k] = solve(store, problems[k], inner, store.spare_bytes(), part);
+      part.reached(1.0);
       needs.done(problems[k]);
     }
     return solutions;
@@ -95,7 +125,9 @@ std::vector<Solution> solve_many(KernelStore& store, const std::vector<Problem>&
   const auto work = [&] {
     try {
       for (std::size_t k = next++; k < problems.size() && !stop.requested(); k = next++) {
-        solutions[k] = solve(store, problems[k], inner, store.spare_bytes() / workers, stop);
+        Part part(stop, total, problems.size());
+        solutions[k] = solve(store, problems[k], inner, store.spare_bytes() / workers, part);
+        part.reached(1.0);
         needs.done(problems[k]);
       }
     } catch (...) {
@@ -125,6 +157,7 @@ std::vector<Solution> solve_many(KernelStore& store, const std::vector<Problem>&
     while (running > 0) {
       ended.wait_for(lock, std::chrono::milliseconds(50));
       lock.unlock();
+      interrupt.reached(total.load(std::memory_order_relaxed));
       if (interrupt.requested()) stop.raise();
       lock.lock();
     }

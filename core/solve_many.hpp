@@ -11,10 +11,11 @@
 namespace onefit {
 
 // Solves every problem, on `threads` threads: as many problems at a time as there are threads, and
-// what is left of the threads evaluates kernel rows. `interrupt` is asked on the calling thread
-// only. With `forget`, kernel entries are given up as soon as no problem of this call needs them:
-// for many classes that is most of the memory. After an interrupt the solutions hold what each
-// solve had reached; those never begun are empty.
+// what is left of the threads evaluates kernel rows. `interrupt` is asked, and told how
+// far the work is, on the calling thread only. With `forget`, kernel entries are given up as soon
+// as no problem of this call needs them: for many classes that is most of the memory. After an
+// interrupt the solutions hold what each solve had reached; those never begun are where they were
+// to start.
 std::vector<Solution> solve_many(KernelStore& store, const std::vector<Problem>& problems,
                                  const Settings& settings, std::size_t threads, bool forget,
                                  Interrupt& interrupt);

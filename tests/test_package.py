@@ -1,6 +1,7 @@
 """What is installed: version, typing, documentation examples, the command line."""
 
 import doctest
+import sys
 from importlib.metadata import version
 from pathlib import Path
 
@@ -8,7 +9,6 @@ import pytest
 from typer.testing import CliRunner
 
 import onefit
-import onefit.estimators.svc
 from onefit.cli import app
 
 REPOSITORY = Path(__file__).parents[1]
@@ -31,8 +31,9 @@ def test_the_stub_of_the_core_is_the_generated_one():
     assert generated.read_text() == kept.read_text(), f"copy {generated} to {kept}"
 
 
-def test_examples_in_the_documentation():
-    result = doctest.testmod(onefit.estimators.svc)
+@pytest.mark.parametrize("estimator", [onefit.SVC, onefit.SVR, onefit.NuSVC, onefit.NuSVR])
+def test_examples_in_the_documentation(estimator):
+    result = doctest.testmod(sys.modules[estimator.__module__])
     assert result.attempted > 0
     assert result.failed == 0
 

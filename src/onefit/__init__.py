@@ -4,8 +4,8 @@ The estimators take the place of scikit-learn's: same parameters, same fitted at
 answers.
 """
 
-from onefit.estimators import SVC
+from onefit.estimators import SVC, SVR, NuSVC, NuSVR
 
 __version__ = "0.1.0"
 
-__all__ = ["SVC", "__version__"]
+__all__ = ["SVC", "SVR", "NuSVC", "NuSVR", "__version__"]

@@ -118,9 +118,9 @@ class Solution:
     @property
     def status(self) -> Status: ...
 
-def solve(store: KernelStore, problems: Sequence[Problem], tol: float = 0.001, max_iter: int = -1, shrinking: bool = True, threads: int = 1, forget: bool = False) -> list[Solution]:
+def solve(store: KernelStore, problems: Sequence[Problem], tol: float = 0.001, max_iter: int = -1, shrinking: bool = True, threads: int = 1, forget: bool = False, progress: object | None = None) -> list[Solution]:
     """
-    Solves each problem to the KKT gap `tol`; Ctrl-C stops it. With `forget`, kernel entries are given up as soon as no problem of this call needs them.
+    Solves each problem to the KKT gap `tol`; Ctrl-C stops it. With `forget`, kernel entries are given up as soon as no problem of this call needs them. `progress` is called now and then with the share of the work that is done, and stops it by returning True.
     """
 
 def instruction_sets() -> list[str]:

@@ -3,18 +3,27 @@ r"""Support vector machines as one quadratic form.
 .. math::
 
     \min_\beta \tfrac12 \beta^\top K \beta - p^\top \beta + \epsilon \|\beta\|_1
-    \quad\text{with}\quad l \le \beta \le u,\ \textstyle\sum \beta = 0
+    \quad\text{with}\quad l \le \beta \le u
 
-For C-SVC :math:`\beta_i = y_i \alpha_i`: then :math:`p = y`, the bounds are :math:`[0, C_i]` for
-:math:`y_i = +1` and :math:`[-C_i, 0]` for :math:`y_i = -1`, and the labels disappear from the
-kernel matrix, so that one store of kernel rows serves every labelling.
+and the sum of :math:`\beta`, or of each of two groups of it, fixed by where it starts.
+
+- C-SVC: :math:`\beta_i = y_i \alpha_i`. Then :math:`p = y`, the bounds are :math:`[0, C_i]` for
+  :math:`y_i = +1` and :math:`[-C_i, 0]` for :math:`y_i = -1`, and the labels disappear from the
+  kernel matrix, so that one store of kernel rows serves every labelling.
+- ε-SVR: :math:`p = y`, the bounds are :math:`\pm C_i`; half the variables of the usual form.
+- ν-SVC: as C-SVC with :math:`p = 0` and bounds of the weights of the rows; each class is a group.
+- ν-SVR: every row twice, with bounds :math:`[0, C_i]` and :math:`[-C_i, 0]`, a group each.
+
+A group has an offset, the gradient :math:`p - K \beta` of its free variables. The ν variants
+find with theirs what the user did not give: the margin :math:`\rho` and the width
+:math:`\epsilon`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import combinations, pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,24 +37,143 @@ def class_pairs(n_classes: int) -> list[tuple[int, int]]:
     return list(combinations(range(n_classes), 2))
 
 
-def one_versus_one(starts: Sequence[int], C: Floats) -> list[_core.Problem]:
+def c_svc_pairs(starts: Sequence[int], C: Floats) -> list[_core.Problem]:
     """A C-SVC for each pair of classes of rows that are sorted by class, with a bound for each row.
 
     Class k is the rows ``starts[k]`` to ``starts[k + 1]``; the first class of a pair is +1.
     """
-    rows = np.arange(starts[-1], dtype=np.int32)
-    ones, zeros = np.ones(starts[-1]), np.zeros(starts[-1])
-    classes = [slice(first, last) for first, last in pairwise(starts)]
+    rows, ones, zeros = _numbers(starts[-1]), np.ones(starts[-1]), np.zeros(starts[-1])
 
-    def both(one: slice, first: NDArray[Any], other: slice, second: NDArray[Any]) -> NDArray[Any]:
-        return np.concatenate((first[one], second[other]))
-
-    return [
-        _core.Problem(
-            rows=both(classes[i], rows, classes[j], rows),
-            linear=both(classes[i], ones, classes[j], -ones),
-            lower=both(classes[i], zeros, classes[j], -C),
-            upper=both(classes[i], C, classes[j], zeros),
+    def problem(both: _Join) -> _core.Problem:
+        return _core.Problem(
+            rows=both(rows, rows),
+            linear=both(ones, -ones),
+            lower=both(zeros, -C),
+            upper=both(C, zeros),
         )
-        for i, j in class_pairs(len(classes))
-    ]
+
+    return _each_pair(starts, problem)
+
+
+def nu_svc_pairs(starts: Sequence[int], weights: Floats, nu: float) -> list[_core.Problem]:
+    """A ν-SVC for each pair of classes, with bounds of 0 and the weight of each row.
+
+    Its coefficients are those of the C-SVC with C = 1/ρ, times ρ: see :func:`nu_svc_model`.
+    """
+    rows, zeros = _numbers(starts[-1]), np.zeros(starts[-1])
+    totals = [weights[first:last].sum() for first, last in pairwise(starts)]
+
+    def problem(both: _Join) -> _core.Problem:
+        total = nu * (totals[both.first] + totals[both.second]) / 2
+        first, second = both.parts(weights, weights)
+        return _core.Problem(
+            rows=both(rows, rows),
+            linear=both(zeros, zeros),
+            lower=both(zeros, -weights),
+            upper=both(weights, zeros),
+            split=len(first),
+            start=np.concatenate((_fill(first, total), -_fill(second, total))),
+        )
+
+    return _each_pair(starts, problem)
+
+
+class NuSVCModel(NamedTuple):
+    """What a solved ν-SVC says: C-SVC coefficients, their intercept and the margin ρ."""
+
+    beta: Floats
+    intercept: float
+    rho: float
+
+
+def nu_svc_model(solution: _core.Solution) -> NuSVCModel:
+    """The C-SVC that a solved ν-SVC is equivalent to: the one with C = 1/ρ."""
+    first, second = solution.offsets
+    # On the margin K b + i = ±ρ, and the gradient is -K b.
+    rho, intercept = (second - first) / 2, (first + second) / 2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return NuSVCModel(
+            np.divide(solution.beta, rho), float(np.divide(intercept, rho)), float(rho)
+        )
+
+
+def largest_nu(totals: Floats) -> float:
+    """The largest ν that every pair of classes allows, from the weights of all rows of each."""
+    ordered = np.sort(totals)
+    return float(2 * ordered[0] / (ordered[0] + ordered[-1]))
+
+
+def epsilon_svr(y: Floats, C: Floats, epsilon: float) -> _core.Problem:
+    """An ε-SVR with a bound for each row."""
+    return _core.Problem(rows=_numbers(len(y)), linear=y, lower=-C, upper=C, kink=epsilon)
+
+
+def nu_svr(y: Floats, C: Floats, nu: float) -> _core.Problem:
+    """A ν-SVR with a bound for each row, in two variables a row: see :func:`nu_svr_model`."""
+    rows, zeros = _numbers(len(y)), np.zeros(len(y))
+    start = _fill(C, nu * C.sum() / 2)
+    return _core.Problem(
+        rows=np.concatenate((rows, rows)),
+        linear=np.concatenate((y, y)),
+        lower=np.concatenate((zeros, -C)),
+        upper=np.concatenate((C, zeros)),
+        split=len(y),
+        start=np.concatenate((start, -start)),
+        start_gradient=np.concatenate((y, y)),  # the two halves cancel in K b
+    )
+
+
+class NuSVRModel(NamedTuple):
+    """What a solved ν-SVR says: coefficients, their intercept and the width ε."""
+
+    beta: Floats
+    intercept: float
+    epsilon: float
+
+
+def nu_svr_model(solution: _core.Solution) -> NuSVRModel:
+    """The ε-SVR that a solved ν-SVR is equivalent to, with the same C."""
+    above, below = solution.offsets
+    n = len(solution.beta) // 2
+    # Rows on the upper edge of the tube have y - K b = i + ε, those on the lower one i - ε.
+    return NuSVRModel(
+        solution.beta[:n] + solution.beta[n:], (above + below) / 2, max(0.0, (above - below) / 2)
+    )
+
+
+def _fill(bounds: Floats, total: float) -> Floats:
+    """LIBSVM's start: variables at their bounds, one after another, until they sum to ``total``."""
+    sums = np.cumsum(bounds)
+    n_full = int(np.searchsorted(sums, total, side="right"))
+    start = np.zeros(len(bounds))
+    start[:n_full] = bounds[:n_full]
+    if n_full < len(bounds):
+        rest = total - (sums[n_full - 1] if n_full > 0 else 0.0)
+        start[n_full] = min(rest, bounds[n_full])  # rounding of the sums must not leave the bounds
+    return start
+
+
+def _numbers(n: int) -> NDArray[np.int32]:
+    return np.arange(n, dtype=np.int32)
+
+
+class _Join:
+    """Joins the parts of arrays that belong to the two classes of a pair."""
+
+    def __init__(self, starts: Sequence[int], first: int, second: int) -> None:
+        self.first, self.second = first, second
+        self._slices = [slice(starts[k], starts[k + 1]) for k in (first, second)]
+
+    def parts(
+        self, of_first: NDArray[Any], of_second: NDArray[Any]
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        return of_first[self._slices[0]], of_second[self._slices[1]]
+
+    def __call__(self, of_first: NDArray[Any], of_second: NDArray[Any]) -> NDArray[Any]:
+        return np.concatenate(self.parts(of_first, of_second))
+
+
+def _each_pair(
+    starts: Sequence[int], problem: Callable[[_Join], _core.Problem]
+) -> list[_core.Problem]:
+    return [problem(_Join(starts, i, j)) for i, j in class_pairs(len(starts) - 1)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sklearn.exceptions import ConvergenceWarning
@@ -28,10 +28,13 @@ def solve(
     settings: Settings,
     *,
     forget: bool = False,
+    progress: Callable[[float], bool] | None = None,
 ) -> list[_core.Solution]:
     """Solve every problem on one store of kernel rows, each to a KKT gap below ``tol``.
 
     With ``forget``, kernel entries are given up as soon as none of these problems needs them.
+    ``progress`` is called now and then with the share of the work that is done; when it returns
+    True the solutions are what was reached by then.
     """
     try:
         return _core.solve(
@@ -42,6 +45,7 @@ def solve(
             shrinking=settings.shrinking,
             threads=settings.threads,
             forget=forget,
+            progress=progress,
         )
     except OverflowError as error:
         raise ValueError(f"{NOT_FINITE} ({error})") from None

@@ -157,7 +157,7 @@ def test_a_fit_that_was_stopped_leaves_the_earlier_one_whole(monkeypatch):
     def stop(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("onefit.estimators.svc.solve", stop)
+    monkeypatch.setattr("onefit.estimators.base.solve", stop)
     with pytest.raises(KeyboardInterrupt):
         model.set_params(gamma=30.0).fit(X + 1, np.where(y == 2, "two", "other"))
     assert_array_equal(model.decision_function(X), before)

@@ -1,5 +1,8 @@
 """The models as scikit-learn estimators."""
 
+from onefit.estimators.nusvc import NuSVC
+from onefit.estimators.nusvr import NuSVR
 from onefit.estimators.svc import SVC
+from onefit.estimators.svr import SVR
 
-__all__ = ["SVC"]
+__all__ = ["SVC", "SVR", "NuSVC", "NuSVR"]

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 from joblib import effective_n_jobs
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn import get_config
+from sklearn.base import _fit_context
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
-from sklearn.utils._param_validation import Hidden, Interval, StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from onefit import _core
+from onefit.estimators.callbacks import CallbackSupportMixin, FitTask
 from onefit.estimators.validation import QuickParameterValidation, is_plain
 from onefit.kernels import (
     NOT_FINITE,
@@ -27,11 +31,35 @@ from onefit.kernels import (
     resolve_gamma,
 )
 from onefit.memory import budget_bytes
-from onefit.solver import Settings
+from onefit.solver import Settings, solve, warn_if_unfinished
+
+MatrixLike: TypeAlias = Any  # an array-like or a sparse matrix of two dimensions
 
 
-class KernelMachine(QuickParameterValidation):
-    """Base of the estimators: the parameters of scikit-learn's SVMs, and `n_jobs`."""
+@dataclass
+class Training:
+    """Problems to solve, whose variables are rows of the training data in a new order."""
+
+    problems: list[_core.Problem]
+    order: NDArray[np.intp]  # the rows that take part
+    starts: list[int]  # where each class of them starts, and the end; one class in regression
+
+
+@dataclass
+class Model:
+    """What the solved problems say."""
+
+    coef: Floats  # of every row of the training, of shape (n_classes - 1, n_rows); (1, n_rows)
+    intercept: Floats
+    attributes: dict[str, Any]  # other fitted attributes
+
+
+class KernelMachine(CallbackSupportMixin, QuickParameterValidation):  # type: ignore[misc]
+    """Base of the estimators: the way through a fit, which is the same for all.
+
+    Data are checked and become problems; the problems are solved on one store of kernel rows; the
+    solutions become a model.
+    """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "kernel": [
@@ -43,11 +71,9 @@ class KernelMachine(QuickParameterValidation):
         "coef0": [Interval(Real, None, None, closed="neither")],
         "tol": [Interval(Real, 0.0, None, closed="neither")],
         "shrinking": ["boolean"],
-        "probability": ["boolean", Hidden(StrOptions({"deprecated"}))],
         "cache_size": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
         "verbose": ["verbose"],
         "max_iter": [Interval(Integral, -1, None, closed="left")],
-        "random_state": ["random_state"],
         "n_jobs": [Integral, None],
     }
 
@@ -61,6 +87,55 @@ class KernelMachine(QuickParameterValidation):
         return tags
 
     # ---- training -------------------------------------------------------------------------------
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Of shape (n_samples, n_samples) with ``kernel="precomputed"``.
+        y : array-like of shape (n_samples,)
+            Class labels, or numbers in regression.
+        sample_weight : array-like of shape (n_samples,), default=None
+            A weight of 2 is the same as the row twice. A row with a weight of 0 or less takes no
+            part.
+
+        Returns
+        -------
+        self : object
+        """
+        task = FitTask(self, X, y, sample_weight)
+        X, targets = self._check_training_data(X, y)
+        training = self._training(targets, self._check_weights(sample_weight, X))
+        settings = self._settings()
+        kernel = self._resolve_kernel(X)
+        # Two classes need all columns of a row; a pair of more needs those of its two classes.
+        starts = training.starts
+        store = self._store(X, kernel, training.order, starts[:-1] if len(starts) > 3 else (0,))
+        solutions = solve(store, training.problems, settings, forget=True, progress=task.advance)
+
+        model = self._model(training, solutions)
+        if not (np.isfinite(model.coef).all() and np.isfinite(model.intercept).all()):
+            raise ValueError(NOT_FINITE)
+        converged = warn_if_unfinished(solutions, settings)
+        # What prediction reads is set only now: a fit that was stopped keeps an earlier one whole.
+        self.fit_status_ = 0 if converged else 1
+        self._keep_kernel(X, kernel)
+        self._keep_support(X, training, model)
+        for name, value in model.attributes.items():
+            setattr(self, name, value)
+        task.end()
+        return self
+
+    @abstractmethod
+    def _training(self, y: NDArray[Any], weights: Floats | None) -> Training:
+        """The problems of these targets, checked before any kernel value is computed."""
+
+    @abstractmethod
+    def _model(self, training: Training, solutions: list[_core.Solution]) -> Model:
+        """The model that the solutions make up."""
 
     def _check_training_data(self, X: Any, y: Any) -> tuple[Any, Any]:
         """X and y as arrays; with a callable kernel X may be anything that has a length."""
@@ -158,9 +233,39 @@ class KernelMachine(QuickParameterValidation):
             )
         return values
 
-    def _check_finite(self, *fitted: Floats) -> None:
-        if not all(np.isfinite(values).all() for values in fitted):
-            raise ValueError(NOT_FINITE)
+    def _keep_support(self, X: Any, training: Training, model: Model) -> None:
+        """Set the support vectors, their coefficients and the intercepts."""
+        support = np.flatnonzero(np.any(model.coef != 0, axis=0))
+        self.support_ = training.order[support].astype(np.int32)
+        if self._kernel_ is None:
+            self.support_vectors_ = np.empty((0, 0))
+        else:
+            vectors = X[self.support_]
+            self.support_vectors_ = sparse_class()(vectors) if self._sparse else vectors
+        self._n_support = np.diff(np.searchsorted(support, training.starts)).astype(np.int32)
+        dual_coef = model.coef[:, support]
+        self.dual_coef_ = as_sparse(dual_coef) if self._sparse else dual_coef
+        self.intercept_ = model.intercept
+
+    @property
+    def n_support_(self) -> NDArray[np.int32]:
+        """Number of support vectors of each class; of all in regression."""
+        check_is_fitted(self)
+        return self._n_support
+
+    @property
+    def coef_(self) -> Any:
+        """Weights of the features; only with a linear kernel."""
+        if self.kernel != "linear":
+            raise AttributeError("coef_ is only available when using a linear kernel")
+        check_is_fitted(self)
+        coef = self._feature_weights()
+        (coef.data if self._sparse else coef).flags.writeable = False
+        return coef
+
+    @abstractmethod
+    def _feature_weights(self) -> Matrix:
+        """The rows of ``coef_``."""
 
     # ---- prediction -----------------------------------------------------------------------------
 

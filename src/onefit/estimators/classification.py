@@ -1,0 +1,188 @@
+"""What classifiers share: classes, pairs of them, votes."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils import compute_class_weight
+from sklearn.utils._param_validation import Hidden, StrOptions
+from sklearn.utils.multiclass import _ovr_decision_function, check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from onefit import _core, voting
+from onefit.estimators.base import KernelMachine, MatrixLike, Model, Training, densify
+from onefit.kernels import Floats, Matrix
+
+
+@dataclass
+class ClassTraining(Training):
+    """Problems of pairs of classes."""
+
+    classes: NDArray[Any]
+    class_weight: Floats
+
+
+class KernelClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
+    """Base of the classifiers: a two-class problem for each pair of classes, and their votes."""
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **KernelMachine._parameter_constraints,
+        "probability": ["boolean", Hidden(StrOptions({"deprecated"}))],
+        "class_weight": [StrOptions({"balanced"}), dict, None],
+        "decision_function_shape": [StrOptions({"ovr", "ovo"})],
+        "break_ties": ["boolean"],
+        "random_state": ["random_state"],
+    }
+
+    # What is said when weights leave the rows of one class only.
+    _one_class_left = "Invalid input - all samples with positive weights belong to the same class"
+
+    # ---- training -------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _problems(
+        self, starts: list[int], class_weight: Floats, weights: Floats
+    ) -> list[_core.Problem]:
+        """A problem for each pair; class_weight and weights are those of each row in turn."""
+
+    def _pair_models(
+        self, solutions: list[_core.Solution]
+    ) -> tuple[list[Floats], list[float], dict[str, Any]]:
+        """Coefficients and intercept of each pair, and other fitted attributes."""
+        return [s.beta for s in solutions], [s.offset for s in solutions], {}
+
+    def _training(self, y: NDArray[Any], weights: Floats | None) -> ClassTraining:
+        if self.probability != "deprecated" and self.probability:
+            raise ValueError(
+                "probability=True is not supported. For probabilities write "
+                f"CalibratedClassifierCV({type(self).__name__}(), ensemble=False) "
+                "(from sklearn.calibration) instead."
+            )
+        classes, codes, class_weight = self._check_classes(y)
+        order, starts = self._sort_by_class(classes, codes, weights)
+        row_weights = np.ones(len(order)) if weights is None else weights[order]
+        problems = self._problems(starts, class_weight[codes[order]], row_weights)
+        return ClassTraining(problems, order, starts, classes, class_weight)
+
+    def _model(self, training: Training, solutions: list[_core.Solution]) -> Model:
+        assert isinstance(training, ClassTraining)
+        betas, intercepts, attributes = self._pair_models(solutions)
+        n_iter = [min(s.n_iter, np.iinfo(np.int32).max) for s in solutions]
+        # With two classes scikit-learn turns the sign: positive is classes_[1].
+        sign = -1.0 if len(training.classes) == 2 else 1.0
+        return Model(
+            sign * voting.coefficients(betas, training.starts),
+            sign * np.array(intercepts),
+            {
+                "classes_": training.classes,
+                "class_weight_": training.class_weight,
+                "n_iter_": np.array(n_iter, dtype=np.int32),
+                **attributes,
+            },
+        )
+
+    def _check_classes(self, y: Any) -> tuple[NDArray[Any], NDArray[np.intp], Floats]:
+        """The classes, the number of each label's class, and the weights of the classes."""
+        if y.dtype.kind not in "biuUS":  # whole numbers and strings are classes without a look
+            check_classification_targets(y)
+        classes, codes = np.unique(y, return_inverse=True)
+        if len(classes) < 2:
+            raise ValueError(
+                f"The number of classes has to be greater than one; got {len(classes)} class"
+            )
+        weights = np.ones(len(classes))
+        if self.class_weight is not None:
+            weights = compute_class_weight(self.class_weight, classes=classes, y=y)
+        if not (weights > 0).all():
+            raise ValueError(
+                "The weights in class_weight must be positive; got "
+                f"{weights.tolist()} for the classes {classes.tolist()}."
+            )
+        return classes, codes, weights
+
+    def _sort_by_class(
+        self, classes: NDArray[Any], codes: NDArray[np.intp], weights: Floats | None
+    ) -> tuple[NDArray[np.intp], list[int]]:
+        """Rows that take part, sorted by class, and where each class starts among them.
+
+        Sorted, the rows of a pair of classes are two runs of every kernel row, which the solver
+        reads in place.
+        """
+        order = np.argsort(codes, kind="stable")
+        if weights is not None:
+            order = order[weights[order] > 0]
+        sizes = np.bincount(codes[order], minlength=len(classes))
+        if np.count_nonzero(sizes) == 1:
+            raise ValueError(self._one_class_left)
+        if not sizes.all():
+            raise ValueError(
+                f"sample_weight leaves no sample of positive weight in class "
+                f"{classes[np.argmin(sizes)]!r}; every class needs at least one."
+            )
+        return order, [0, *np.cumsum(sizes).tolist()]
+
+    # ---- prediction -----------------------------------------------------------------------------
+
+    def _feature_weights(self) -> Matrix:
+        weights = voting.pair_weights(self.dual_coef_, self._n_support, self.support_vectors_)
+        return sp.vstack(weights).tocsr() if self._sparse else np.vstack(weights)
+
+    def _pair_values(self, X: MatrixLike) -> Floats:
+        """Decision values of every pair; positive is the first class, but classes_[1] of two."""
+        X = self._check_query(X)
+        if not self._sparse and self._n_support.sum() != len(self.support_):
+            raise ValueError(f"The internal representation of {type(self).__name__} was altered")
+        dual_coef = densify(self.dual_coef_)
+        blocks = [
+            voting.pair_values(kernel, dual_coef, self._n_support, self.intercept_)
+            for _, kernel in self._kernel_blocks(X)
+        ]
+        return np.concatenate(blocks)
+
+    def decision_function(self, X: MatrixLike) -> Floats:
+        """Signed distances to the separating surfaces.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        values : ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)
+            With two classes one value, positive for ``classes_[1]``; else as
+            ``decision_function_shape`` says.
+        """
+        values = self._pair_values(X)
+        if len(self.classes_) == 2:
+            return values.ravel()
+        if self.decision_function_shape == "ovr":
+            return np.asarray(_ovr_decision_function(values < 0, -values, len(self.classes_)))
+        return values
+
+    def predict(self, X: MatrixLike) -> NDArray[Any]:
+        """Class labels.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        if self.break_ties and self.decision_function_shape == "ovo":
+            raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
+        if len(self.classes_) == 2:
+            codes = (self._pair_values(X).ravel() >= 0).astype(np.intp)
+        elif self.break_ties:
+            codes = np.argmax(self.decision_function(X), axis=1)
+        else:
+            codes = voting.votes(self._pair_values(X), len(self.classes_))
+        return np.asarray(self.classes_.take(codes))

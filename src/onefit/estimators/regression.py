@@ -1,0 +1,69 @@
+"""What regressors share: targets, the coefficients of one function and its values."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
+
+from onefit import _core
+from onefit.estimators.base import KernelMachine, MatrixLike, Model, Training, densify
+from onefit.kernels import Floats, Matrix
+
+
+class KernelRegressor(RegressorMixin, KernelMachine):  # type: ignore[misc]
+    """Base of the regressors: one problem, one function."""
+
+    # ---- training -------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _problem(self, y: Floats, weights: Floats) -> _core.Problem:
+        """The problem of these rows."""
+
+    def _function(self, solution: _core.Solution) -> tuple[Floats, float, dict[str, Any]]:
+        """Coefficients of the rows, the intercept, and other fitted attributes."""
+        return solution.beta, solution.offset, {}
+
+    def _training(self, y: NDArray[Any], weights: Floats | None) -> Training:
+        try:
+            y = y.astype(np.float64, copy=False)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"y must be numbers for {type(self).__name__}: {error}") from None
+        if not np.isfinite(y).all():
+            raise ValueError("y contains NaN or infinity; it must be finite numbers.")
+        order = np.arange(len(y))
+        if weights is None:
+            weights = np.ones(len(y))
+        else:
+            order = np.flatnonzero(weights > 0)
+        return Training([self._problem(y[order], weights[order])], order, [0, len(order)])
+
+    def _model(self, training: Training, solutions: list[_core.Solution]) -> Model:
+        [solution] = solutions
+        coef, intercept, attributes = self._function(solution)
+        attributes["n_iter_"] = solution.n_iter
+        return Model(np.atleast_2d(coef), np.array([intercept]), attributes)
+
+    # ---- prediction -----------------------------------------------------------------------------
+
+    def _feature_weights(self) -> Matrix:
+        return self.dual_coef_ @ self.support_vectors_
+
+    def predict(self, X: MatrixLike) -> Floats:
+        """Values of the function.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+
+        Returns
+        -------
+        values : ndarray of shape (n_samples,)
+        """
+        X = self._check_query(X)
+        coef = densify(self.dual_coef_)[0]
+        blocks = [kernel @ coef + self.intercept_ for _, kernel in self._kernel_blocks(X)]
+        return np.concatenate(blocks)
