@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PACKAGE := $(VENV)/.package
 TOOLS := $(VENV)/.tools
+OLDEST := .venv-oldest
 
 # Benchmarks and some tests use real data sets when they are there.
 ifneq ($(wildcard ../shared/data),)
@@ -12,13 +13,17 @@ endif
 
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard core/*.cpp core/*.hpp) $(shell find src -name '*.py*' -not -name '*.pyc')
 
-.PHONY: demo test test-long lint core-test bench clean
+.PHONY: demo test test-oldest test-long lint core-test bench clean
 
 demo: $(PACKAGE)
 	$(BIN)/onefit demo
 
 test: lint core-test $(TOOLS)
 	$(BIN)/python -m pytest -n auto
+
+# The tests against the oldest supported scikit-learn and its companions.
+test-oldest: $(OLDEST)/.tools
+	$(OLDEST)/bin/python -m pytest -n auto
 
 test-long: $(TOOLS)
 	$(BIN)/python -m pytest -n auto --long
@@ -58,6 +63,12 @@ $(TOOLS): $(VENV)/bin/python $(SOURCES)
 	$(BIN)/python -m pip install --quiet ".[test,lint]"
 	touch $(PACKAGE) $@
 
+$(OLDEST)/.tools: oldest.txt $(SOURCES)
+	$(PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/python -m pip install --quiet --upgrade pip
+	$(OLDEST)/bin/python -m pip install --quiet --constraint oldest.txt ".[test]"
+	touch $@
+
 # A rival that cannot be installed here is shown as not runnable. liquidSVM builds only with a
 # setuptools that still has pkg_resources.
 $(VENV)/.bench: $(PACKAGE)
@@ -67,4 +78,4 @@ $(VENV)/.bench: $(PACKAGE)
 	touch $@
 
 clean:
-	rm -rf build $(VENV)
+	rm -rf build $(VENV) $(OLDEST)

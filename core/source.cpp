@@ -19,6 +19,9 @@ namespace {
 // 4e-6 for the largest: always with gamma="scale", unless the data have far outliers.
 constexpr double kMeanExponent = 4.0;
 constexpr double kLargestExponent = 32.0;
+// So few rows are multiplied in double precision: entries are then rounded once, and the same for
+// dense and sparse rows.
+constexpr std::size_t kFewRows = 200;
 
 // A thread is worth starting for this many multiplications (half a millisecond); beside its dot
 // product an entry takes as long as kEntryWork of them.
@@ -232,7 +235,8 @@ Norms norms(CsrView view) {
 }
 
 bool float_suffices(const Kernel& kernel, const Norms& norms, std::size_t rows) {
-  return kernel.kind == KernelKind::Rbf && kernel.gamma * norms.largest <= kLargestExponent &&
+  return rows > kFewRows && kernel.kind == KernelKind::Rbf &&
+         kernel.gamma * norms.largest <= kLargestExponent &&
          kernel.gamma * norms.sum <= kMeanExponent * static_cast<double>(rows);
 }
 
