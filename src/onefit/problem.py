@@ -22,6 +22,7 @@ find with theirs what the user did not give: the margin :math:`\rho` and the wid
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import combinations, pairwise
 from typing import Any, NamedTuple
 
@@ -32,20 +33,50 @@ from onefit import _core
 from onefit.kernels import Floats
 
 
+@dataclass(frozen=True)
+class Problem:
+    """One problem of the form above. Variables are rows of a store; a row may be several of them.
+
+    A variable with equal bounds takes no part, but its gradient p - K b is computed: that is how
+    rows that are held out get their values.
+    """
+
+    rows: NDArray[np.int32]
+    linear: Floats  # p
+    lower: Floats
+    upper: Floats
+    kink: float = 0.0  # epsilon
+    split: int | None = None  # variables of the first of two groups
+    start: Floats | None = None  # feasible; 0 when there is none
+    start_gradient: Floats | None = None  # p - K b of the start; computed when there is none
+
+    def to_core(self) -> _core.Problem:
+        return _core.Problem(
+            self.rows,
+            self.linear,
+            self.lower,
+            self.upper,
+            self.kink,
+            self.split,
+            self.start,
+            self.start_gradient,
+        )
+
+
 def class_pairs(n_classes: int) -> list[tuple[int, int]]:
     """The pairs of one-versus-one classification, in LIBSVM's order."""
     return list(combinations(range(n_classes), 2))
 
 
-def c_svc_pairs(starts: Sequence[int], C: Floats) -> list[_core.Problem]:
+def c_svc_pairs(starts: Sequence[int], C: Floats) -> list[Problem]:
     """A C-SVC for each pair of classes of rows that are sorted by class, with a bound for each row.
 
     Class k is the rows ``starts[k]`` to ``starts[k + 1]``; the first class of a pair is +1.
     """
     rows, ones, zeros = _numbers(starts[-1]), np.ones(starts[-1]), np.zeros(starts[-1])
 
-    def problem(both: _Join) -> _core.Problem:
-        return _core.Problem(
+    def problem(both: _Join) -> Problem:
+        return Problem(
             rows=both(rows, rows),
             linear=both(ones, -ones),
             lower=both(zeros, -C),
@@ -55,7 +86,7 @@ def c_svc_pairs(starts: Sequence[int], C: Floats) -> list[_core.Problem]:
     return _each_pair(starts, problem)
 
 
-def nu_svc_pairs(starts: Sequence[int], weights: Floats, nu: float) -> list[_core.Problem]:
+def nu_svc_pairs(starts: Sequence[int], weights: Floats, nu: float) -> list[Problem]:
     """A ν-SVC for each pair of classes, with bounds of 0 and the weight of each row.
 
     Its coefficients are those of the C-SVC with C = 1/ρ, times ρ: see :func:`nu_svc_model`.
@@ -63,10 +94,10 @@ def nu_svc_pairs(starts: Sequence[int], weights: Floats, nu: float) -> list[_cor
     rows, zeros = _numbers(starts[-1]), np.zeros(starts[-1])
     totals = [weights[first:last].sum() for first, last in pairwise(starts)]
 
-    def problem(both: _Join) -> _core.Problem:
+    def problem(both: _Join) -> Problem:
         total = nu * (totals[both.first] + totals[both.second]) / 2
         first, second = both.parts(weights, weights)
-        return _core.Problem(
+        return Problem(
             rows=both(rows, rows),
             linear=both(zeros, zeros),
             lower=both(zeros, -weights),
@@ -103,16 +134,16 @@ def largest_nu(totals: Floats) -> float:
     return float(2 * ordered[0] / (ordered[0] + ordered[-1]))
 
 
-def epsilon_svr(y: Floats, C: Floats, epsilon: float) -> _core.Problem:
+def epsilon_svr(y: Floats, C: Floats, epsilon: float) -> Problem:
     """An ε-SVR with a bound for each row."""
-    return _core.Problem(rows=_numbers(len(y)), linear=y, lower=-C, upper=C, kink=epsilon)
+    return Problem(rows=_numbers(len(y)), linear=y, lower=-C, upper=C, kink=epsilon)
 
 
-def nu_svr(y: Floats, C: Floats, nu: float) -> _core.Problem:
+def nu_svr(y: Floats, C: Floats, nu: float) -> Problem:
     """A ν-SVR with a bound for each row, in two variables a row: see :func:`nu_svr_model`."""
     rows, zeros = _numbers(len(y)), np.zeros(len(y))
     start = _fill(C, nu * C.sum() / 2)
-    return _core.Problem(
+    return Problem(
         rows=np.concatenate((rows, rows)),
         linear=np.concatenate((y, y)),
         lower=np.concatenate((zeros, -C)),
@@ -173,7 +204,5 @@ class _Join:
         return np.concatenate(self.parts(of_first, of_second))
 
 
-def _each_pair(
-    starts: Sequence[int], problem: Callable[[_Join], _core.Problem]
-) -> list[_core.Problem]:
+def _each_pair(starts: Sequence[int], problem: Callable[[_Join], Problem]) -> list[Problem]:
     return [problem(_Join(starts, i, j)) for i, j in class_pairs(len(starts) - 1)]

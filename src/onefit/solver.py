@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from onefit import _core
 from onefit.kernels import NOT_FINITE
+from onefit.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Settings:
 
 def solve(
     store: _core.KernelStore,
-    problems: Sequence[_core.Problem],
+    problems: Sequence[Problem],
     settings: Settings,
     *,
     forget: bool = False,
@@ -39,7 +40,7 @@ def solve(
     try:
         return _core.solve(
             store,
-            list(problems),
+            [problem.to_core() for problem in problems],
             tol=settings.tol,
             max_iter=settings.max_iter,
             shrinking=settings.shrinking,

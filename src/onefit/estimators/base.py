@@ -31,6 +31,7 @@ from onefit.kernels import (
     resolve_gamma,
 )
 from onefit.memory import budget_bytes
+from onefit.problem import Problem
 from onefit.solver import Settings, solve, warn_if_unfinished
 
 MatrixLike: TypeAlias = Any  # an array-like or a sparse matrix of two dimensions
@@ -40,7 +41,7 @@ MatrixLike: TypeAlias = Any  # an array-like or a sparse matrix of two dimension
 class Training:
     """Problems to solve, whose variables are rows of the training data in a new order."""
 
-    problems: list[_core.Problem]
+    problems: list[Problem]
     order: NDArray[np.intp]  # the rows that take part
     starts: list[int]  # where each class of them starts, and the end; one class in regression
 

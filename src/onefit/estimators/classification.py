@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from onefit import _core, voting
 from onefit.estimators.base import KernelMachine, MatrixLike, Model, Training, densify
 from onefit.kernels import Floats, Matrix
+from onefit.problem import Problem
 
 
 @dataclass
@@ -46,9 +47,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
     # ---- training -------------------------------------------------------------------------------
 
     @abstractmethod
-    def _problems(
-        self, starts: list[int], class_weight: Floats, weights: Floats
-    ) -> list[_core.Problem]:
+    def _problems(self, starts: list[int], class_weight: Floats, weights: Floats) -> list[Problem]:
         """A problem for each pair; class_weight and weights are those of each row in turn."""
 
     def _pair_models(

@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval
 from onefit import _core
 from onefit.estimators.classification import KernelClassifier
 from onefit.kernels import Floats
-from onefit.problem import largest_nu, nu_svc_model, nu_svc_pairs
+from onefit.problem import Problem, largest_nu, nu_svc_model, nu_svc_pairs
 
 
 class NuSVC(KernelClassifier):
@@ -162,9 +162,7 @@ class NuSVC(KernelClassifier):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _problems(
-        self, starts: list[int], class_weight: Floats, weights: Floats
-    ) -> list[_core.Problem]:
+    def _problems(self, starts: list[int], class_weight: Floats, weights: Floats) -> list[Problem]:
         totals = np.sort([weights[first:last].sum() for first, last in pairwise(starts)])
         if self.nu * (totals[0] + totals[-1]) / 2 > totals[0]:
             possible = math.floor(1e6 * largest_nu(totals)) / 1e6

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval
 from onefit import _core
 from onefit.estimators.regression import KernelRegressor
 from onefit.kernels import Floats
-from onefit.problem import nu_svr, nu_svr_model
+from onefit.problem import Problem, nu_svr, nu_svr_model
 
 
 class NuSVR(KernelRegressor):
@@ -129,7 +129,7 @@ class NuSVR(KernelRegressor):
         self.max_iter = max_iter
         self.n_jobs = n_jobs
 
-    def _problem(self, y: Floats, weights: Floats) -> _core.Problem:
+    def _problem(self, y: Floats, weights: Floats) -> Problem:
         bounds = self.C * weights
         if not np.isfinite(bounds.sum()):
             raise ValueError(

@@ -12,6 +12,7 @@ from sklearn.base import RegressorMixin
 from onefit import _core
 from onefit.estimators.base import KernelMachine, MatrixLike, Model, Training, densify
 from onefit.kernels import Floats, Matrix
+from onefit.problem import Problem
 
 
 class KernelRegressor(RegressorMixin, KernelMachine):  # type: ignore[misc]
@@ -20,7 +21,7 @@ class KernelRegressor(RegressorMixin, KernelMachine):  # type: ignore[misc]
     # ---- training -------------------------------------------------------------------------------
 
     @abstractmethod
-    def _problem(self, y: Floats, weights: Floats) -> _core.Problem:
+    def _problem(self, y: Floats, weights: Floats) -> Problem:
         """The problem of these rows."""
 
     def _function(self, solution: _core.Solution) -> tuple[Floats, float, dict[str, Any]]:

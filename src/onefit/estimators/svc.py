@@ -9,10 +9,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from onefit import _core
 from onefit.estimators.classification import KernelClassifier
 from onefit.kernels import Floats
-from onefit.problem import c_svc_pairs
+from onefit.problem import Problem, c_svc_pairs
 
 
 class SVC(KernelClassifier):
@@ -149,7 +148,5 @@ class SVC(KernelClassifier):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _problems(
-        self, starts: list[int], class_weight: Floats, weights: Floats
-    ) -> list[_core.Problem]:
+    def _problems(self, starts: list[int], class_weight: Floats, weights: Floats) -> list[Problem]:
         return c_svc_pairs(starts, self.C * class_weight * weights)

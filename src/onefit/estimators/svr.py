@@ -8,10 +8,9 @@ from typing import Any, ClassVar, Literal
 
 from sklearn.utils._param_validation import Interval
 
-from onefit import _core
 from onefit.estimators.regression import KernelRegressor
 from onefit.kernels import Floats
-from onefit.problem import epsilon_svr
+from onefit.problem import Problem, epsilon_svr
 
 
 class SVR(KernelRegressor):
@@ -121,5 +120,5 @@ class SVR(KernelRegressor):
         self.max_iter = max_iter
         self.n_jobs = n_jobs
 
-    def _problem(self, y: Floats, weights: Floats) -> _core.Problem:
+    def _problem(self, y: Floats, weights: Floats) -> Problem:
         return epsilon_svr(y, self.C * weights, float(self.epsilon))
