@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace onefit {
 
@@ -28,28 +29,31 @@ double Conditions::gap() const { return std::max(groups[0].gap(), groups[1].gap(
 
 namespace {
 
+template <class T>
 void add(Conditions& all, const Problem& problem, const std::vector<double>& beta,
          const std::vector<double>& gradient, std::size_t v) {
   all.groups[group_of(problem, v)].add(
-      gradient[v] + static_cast<double>(up_shift(problem, v, beta[v])),
-      gradient[v] + static_cast<double>(low_shift(problem, v, beta[v])));
+      gradient[v] + static_cast<double>(up_shift<T>(problem, v, beta[v])),
+      gradient[v] + static_cast<double>(low_shift<T>(problem, v, beta[v])));
 }
 
 }  // namespace
 
+template <class T>
 Conditions conditions(const Problem& problem, const std::vector<double>& beta,
                       const std::vector<double>& gradient) {
   Conditions all;
-  for (std::size_t v = 0; v < problem.size(); ++v) add(all, problem, beta, gradient, v);
+  for (std::size_t v = 0; v < problem.size(); ++v) add<T>(all, problem, beta, gradient, v);
   return all;
 }
 
+template <class T>
 Conditions conditions(const Problem& problem, const std::vector<double>& beta,
                       const std::vector<double>& gradient, const std::int32_t* variables,
                       std::size_t count) {
   Conditions all;
   for (std::size_t k = 0; k < count; ++k) {
-    add(all, problem, beta, gradient, static_cast<std::size_t>(variables[k]));
+    add<T>(all, problem, beta, gradient, static_cast<std::size_t>(variables[k]));
   }
   return all;
 }
@@ -63,5 +67,31 @@ double objective(const Problem& problem, const std::vector<double>& beta,
   }
   return sum;
 }
+
+template <class T>
+Solution solution_at(const Problem& problem, std::vector<double> beta, std::vector<double> gradient,
+                     std::int64_t n_iter, Status status) {
+  const Conditions reached = conditions<T>(problem, beta, gradient);
+  Solution solution;
+  solution.status = status;
+  solution.n_iter = n_iter;
+  solution.gap = reached.gap();
+  for (std::size_t k = 0; k < 2; ++k) solution.offset[k] = reached.groups[k].offset();
+  solution.objective = objective(problem, beta, gradient);
+  solution.beta = std::move(beta);
+  solution.gradient = std::move(gradient);
+  return solution;
+}
+
+template Conditions conditions<float>(const Problem&, const std::vector<double>&,
+                                      const std::vector<double>&);
+template Conditions conditions<double>(const Problem&, const std::vector<double>&,
+                                       const std::vector<double>&);
+template Conditions conditions<float>(const Problem&, const std::vector<double>&,
+                                      const std::vector<double>&, const std::int32_t*, std::size_t);
+template Solution solution_at<float>(const Problem&, std::vector<double>, std::vector<double>,
+                                     std::int64_t, Status);
+template Solution solution_at<double>(const Problem&, std::vector<double>, std::vector<double>,
+                                      std::int64_t, Status);
 
 }  // namespace onefit

@@ -1,11 +1,13 @@
-// The optimality conditions of a problem, in double precision.
+// The optimality conditions of a problem, in double precision, and steps that keep to its bounds.
 //
 // With g = p - K b, a variable that may rise offers u = g - kink (b >= 0) or g + kink (b < 0); one
 // that may fall asks l = g - kink (b > 0) or g + kink (b <= 0). At the optimum no u of a group
 // exceeds an l of it; the largest excess is the KKT gap.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "loops.hpp"
@@ -14,16 +16,35 @@
 
 namespace onefit {
 
-// u - g of a variable, or out of reach when it may not rise.
-inline float up_shift(const Problem& problem, std::size_t v, double b) {
+// u - g of a variable, or out of reach when it may not rise. The kink is rounded to T: a solver
+// that keeps shifts in float32 has to be judged by what it can see.
+template <class T>
+T up_shift(const Problem& problem, std::size_t v, double b) {
   if (!(b < problem.upper[v])) return -kNever;
-  return static_cast<float>(b < 0.0 ? problem.kink : -problem.kink);
+  return static_cast<T>(b < 0.0 ? problem.kink : -problem.kink);
 }
 
 // l - g of a variable, or out of reach when it may not fall.
-inline float low_shift(const Problem& problem, std::size_t v, double b) {
+template <class T>
+T low_shift(const Problem& problem, std::size_t v, double b) {
   if (!(b > problem.lower[v])) return kNever;
-  return static_cast<float>(b > 0.0 ? -problem.kink : problem.kink);
+  return static_cast<T>(b > 0.0 ? -problem.kink : problem.kink);
+}
+
+// How far a variable can move before it meets a bound or, with a kink, zero.
+inline double room_up(const Problem& problem, std::size_t v, double b) {
+  return problem.kink > 0.0 && b < 0.0 ? -b : problem.upper[v] - b;
+}
+inline double room_down(const Problem& problem, std::size_t v, double b) {
+  return problem.kink > 0.0 && b > 0.0 ? b : b - problem.lower[v];
+}
+
+// The variable after a step of at most its room that way: it lands on the bound (or on zero)
+// exactly.
+inline double moved(const Problem& problem, std::size_t v, double b, double step, double room) {
+  if (std::abs(step) < room) return b + step;
+  const bool at_zero = problem.kink > 0.0 && b != 0.0 && (b < 0.0) == (step > 0.0);
+  return at_zero ? 0.0 : step > 0.0 ? problem.upper[v] : problem.lower[v];
 }
 
 inline std::size_t group_of(const Problem& problem, std::size_t v) {
@@ -46,18 +67,26 @@ class GroupConditions {
   std::size_t free_count_ = 0;
 };
 
-// The conditions of each group, over all variables or over the given ones.
+// The conditions of each group, over all variables or over the given ones, with shifts in T (float
+// or double).
 struct Conditions {
   GroupConditions groups[2];
   double gap() const;
 };
+template <class T>
 Conditions conditions(const Problem& problem, const std::vector<double>& beta,
                       const std::vector<double>& gradient);
+template <class T>
 Conditions conditions(const Problem& problem, const std::vector<double>& beta,
                       const std::vector<double>& gradient, const std::int32_t* variables,
                       std::size_t count);
 
 double objective(const Problem& problem, const std::vector<double>& beta,
                  const std::vector<double>& gradient);
+
+// What a solve returns that ended at beta.
+template <class T>
+Solution solution_at(const Problem& problem, std::vector<double> beta, std::vector<double> gradient,
+                     std::int64_t n_iter, Status status);
 
 }  // namespace onefit

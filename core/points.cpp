@@ -40,7 +40,7 @@ void Points<T>::start_dense() {
 template <class T>
 template <class S>
 Points<T>::Points(DenseView<S> view, const double* centre, double scale)
-    : rows_(view.rows), cols_(view.cols), sq_(padded(view.rows), T{0}) {
+    : rows_(view.rows), cols_(view.cols), sq_(padded(view.rows), T{0}), exact_sq_(view.rows) {
   start_dense();
   for (std::size_t i = 0; i < rows_; ++i) {
     const S* x = view.data + i * cols_;
@@ -54,12 +54,13 @@ Points<T>::Points(DenseView<S> view, const double* centre, double scale)
       values_[dense_at(i, k)] = v;
     }
     sq_[i] = static_cast<T>(sq);
+    exact_sq_[i] = sq;
   }
 }
 
 template <class T>
 Points<T>::Points(CsrView view, double scale)
-    : rows_(view.rows), cols_(view.cols), sq_(padded(view.rows), T{0}) {
+    : rows_(view.rows), cols_(view.cols), sq_(padded(view.rows), T{0}), exact_sq_(view.rows) {
   const auto stored = static_cast<std::size_t>(view.indptr[rows_]);
   const double cells = static_cast<double>(rows_) * static_cast<double>(cols_);
   sparse_ = static_cast<double>(stored) <= kDense * cells;
@@ -80,6 +81,7 @@ Points<T>::Points(CsrView view, double scale)
       sq += static_cast<double>(v) * static_cast<double>(v);
     }
     sq_[i] = static_cast<T>(sq);
+    exact_sq_[i] = sq;
   }
 }
 
@@ -164,6 +166,19 @@ void Points<T>::dots(const Queries& queries, std::size_t first, std::size_t last
       T* out = tile + (q0 + l) * kTile;
       for (std::size_t t = 0; t < n; ++t) out[t] = scratch[t * kLanes + l];
     }
+  }
+}
+
+template <class T>
+void Points<T>::exact_dots(std::size_t row, std::span<const std::int32_t> others,
+                           double* out) const {
+  std::vector<double> values(cols_, 0.0);
+  read_row(row, [&](std::size_t k, T value) { values[k] = static_cast<double>(value); });
+  for (std::size_t t = 0; t < others.size(); ++t) {
+    double dot = 0.0;
+    read_row(static_cast<std::size_t>(others[t]),
+             [&](std::size_t k, T value) { dot += values[k] * static_cast<double>(value); });
+    out[t] = dot;
   }
 }
 

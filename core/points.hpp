@@ -41,6 +41,7 @@ class Points {
   std::size_t rows() const { return rows_; }
   std::size_t cols() const { return cols_; }
   const T* squared_norms() const { return sq_.data(); }
+  double exact_squared_norm(std::size_t row) const { return exact_sq_[row]; }
 
   // Some rows of a set of points in the layout that `dots` of another (or the same) set reads.
   struct Queries {
@@ -62,6 +63,9 @@ class Points {
   void dots(const Queries& queries, std::size_t first, std::size_t last, T* tile,
             std::vector<T>& scratch) const;
 
+  // out[t] = <row, row others[t]>, summed in double precision whatever T is.
+  void exact_dots(std::size_t row, std::span<const std::int32_t> others, double* out) const;
+
  private:
   // Dense: value k of row i at values_[((i / kPanel) * cols_ + k) * kPanel + i % kPanel].
   std::size_t dense_at(std::size_t row, std::size_t col) const;
@@ -76,6 +80,7 @@ class Points {
   std::vector<std::int64_t> indptr_;
   std::vector<std::int32_t> indices_;
   std::vector<T> sq_;
+  std::vector<double> exact_sq_;
 };
 
 }  // namespace onefit

@@ -6,8 +6,10 @@
 #include <type_traits>
 
 #include "active.hpp"
+#include "gap_watch.hpp"
 #include "kkt.hpp"
 #include "passes.hpp"
+#include "precise.hpp"
 
 namespace onefit {
 namespace {
@@ -24,7 +26,8 @@ constexpr std::int64_t kSearchPause = 64;
 constexpr std::int64_t kPoll = 128;
 // A solve gives up when so many iterations together (or this many times the number of variables)
 // improve the objective by less than this part of it. Low-rank kernels with a large C get there:
-// float32 entries make them slightly indefinite, and a tight tolerance is then out of reach.
+// float32 entries make them slightly indefinite, and a tight tolerance is then out of reach, unless
+// the problem is small enough for entries in double precision.
 constexpr std::int64_t kWindow = 1000000;
 constexpr std::int64_t kWindowPerVariable = 10;
 constexpr double kLeastProgress = 1e-12;
@@ -33,8 +36,14 @@ constexpr double kFloatUlps = 16.0;
 // So few variables are swept in double precision from the start: it costs nothing measurable, and
 // where LIBSVM ends with a round number, so does this.
 constexpr std::size_t kFewVariables = 200;
+// Rounding of the entries is suspected when the gap stands still over so many iterations (or this
+// many times the number of variables). Each is off by up to so many units in the last place of the
+// largest.
+constexpr std::int64_t kPatience = 10000;
+constexpr std::int64_t kPatiencePerVariable = 100;
+constexpr double kEntryUlps = 4.0;
 
-enum class End { GapReached, MaxIter, Stalled, Interrupted };
+enum class End { GapReached, MaxIter, Stalled, EntriesTooCoarse, Interrupted };
 
 class Smo {
  public:
@@ -63,7 +72,6 @@ class Smo {
 
   Solution run() {
     if (gradient_.empty() && !refresh_gradient()) return finish(Status::Interrupted);
-    Status status = Status::Converged;
     bool wide = n_ <= kFewVariables || !float_suffices(settings_.tol);
     for (;;) {
       activate_all();
@@ -74,46 +82,22 @@ class Smo {
       } else if (end != End::Interrupted && !refresh_gradient()) {
         end = End::Interrupted;
       }
-      if (end == End::Interrupted) {
-        status = Status::Interrupted;
-        break;
-      }
-      if (full_gap() < settings_.tol) break;
-      if (end == End::MaxIter) {
-        status = Status::MaxIter;
-        break;
-      }
-      // The gradient was exact and no variable was missing: nothing more can be done.
-      if (wide && (!shrunk || (end == End::Stalled && active_gap() >= settings_.tol))) {
-        status = Status::Stalled;
-        break;
+      if (end == End::Interrupted) return finish(Status::Interrupted);
+      if (full_gap() < settings_.tol) return finish(Status::Converged);
+      if (end == End::MaxIter) return finish(Status::MaxIter);
+      // The gradient was exact and no variable was missing: what is left is rounding of the
+      // entries.
+      if (wide && (!shrunk || end == End::EntriesTooCoarse ||
+                   (end == End::Stalled && active_gap() >= settings_.tol))) {
+        if (!can_solve_precisely(n_)) return finish(Status::Stalled);
+        return solve_precisely(store_, problem_, settings_, std::move(beta_), n_iter_, interrupt_);
       }
       // Rounding of the float32 gradient, not a dropped variable, is why the gap is not there yet.
       if (!shrunk || active_gap() > settings_.tol) wide = true;
     }
-    return finish(status);
   }
 
  private:
-  // ---- the state of one variable ----------------------------------------------------------------
-
-  // How far the variable can move before it meets a bound or, with a kink, zero.
-  double room_up(std::size_t v) const {
-    return problem_.kink > 0.0 && beta_[v] < 0.0 ? -beta_[v] : problem_.upper[v] - beta_[v];
-  }
-  double room_down(std::size_t v) const {
-    return problem_.kink > 0.0 && beta_[v] > 0.0 ? beta_[v] : beta_[v] - problem_.lower[v];
-  }
-  void move(std::size_t v, double step, double room) {
-    if (std::abs(step) < room) {
-      beta_[v] += step;
-      return;
-    }
-    // Land on the bound (or on zero) exactly.
-    const bool at_zero = problem_.kink > 0.0 && beta_[v] != 0.0 && (beta_[v] < 0.0) == (step > 0.0);
-    beta_[v] = at_zero ? 0.0 : step > 0.0 ? problem_.upper[v] : problem_.lower[v];
-  }
-
   // ---- gradients --------------------------------------------------------------------------------
 
   bool float_suffices(double tol) const {
@@ -177,8 +161,8 @@ class Smo {
       const auto v = static_cast<std::size_t>(variable_[p]);
       const std::int32_t row = problem_.rows[v];
       columns_.push_back(row);
-      up_[p] = up_shift(problem_, v, beta_[v]);
-      low_[p] = low_shift(problem_, v, beta_[v]);
+      up_[p] = up_shift<float>(problem_, v, beta_[v]);
+      low_[p] = low_shift<float>(problem_, v, beta_[v]);
       diagonal_[p] = store_.diagonal()[row];
     }
     active_.set(store_, columns_, split, scratch_bytes_);
@@ -317,6 +301,9 @@ class Smo {
     // LIBSVM's rhythm: often enough for small problems, seldom enough for large ones.
     const std::int64_t shrink_every = static_cast<std::int64_t>(std::min<std::size_t>(n_, 1000));
     std::int64_t until_shrink = shrink_every;
+    const bool watched = std::is_same_v<G, double> && can_solve_precisely(n_);
+    GapWatch watch(n_iter_,
+                   std::max(kPatience, kPatiencePerVariable * static_cast<std::int64_t>(n_)));
     const bool may_shrink = settings_.shrinking && n_ >= kShrinkFrom;
     for (;;) {
       const double gap = std::max(groups[0].gap(), groups[1].gap());
@@ -326,6 +313,9 @@ class Smo {
         until_poll_ = kPoll;
         tell_progress(gap);
         if (interrupt_.requested()) return End::Interrupted;
+        if (watched && watch.stands_still(n_iter_, gap) && entries_may_cause(gap)) {
+          return End::EntriesTooCoarse;
+        }
       }
       if (may_shrink && --until_shrink <= 0) {
         until_shrink = shrink_every;
@@ -361,18 +351,18 @@ class Smo {
           std::max(static_cast<double>(diagonal_[i]) + static_cast<double>(diagonal_[j]) -
                        2.0 * static_cast<double>(active_.entry(*ki, j)),
                    static_cast<double>(kTau));
-      const double room_i = room_up(vi);
-      const double room_j = room_down(vj);
+      const double room_i = room_up(problem_, vi, beta_[vi]);
+      const double room_j = room_down(problem_, vj, beta_[vj]);
       const double step = std::min({slope / curvature, room_i, room_j});
       const double before_i = beta_[vi];
       const double before_j = beta_[vj];
-      move(vi, step, room_i);
-      move(vj, -step, room_j);
+      beta_[vi] = moved(problem_, vi, before_i, step, room_i);
+      beta_[vj] = moved(problem_, vj, before_j, -step, room_j);
       if (beta_[vi] == before_i && beta_[vj] == before_j) return End::Stalled;
-      up_[i] = up_shift(problem_, vi, beta_[vi]);
-      low_[i] = low_shift(problem_, vi, beta_[vi]);
-      up_[j] = up_shift(problem_, vj, beta_[vj]);
-      low_[j] = low_shift(problem_, vj, beta_[vj]);
+      up_[i] = up_shift<float>(problem_, vi, beta_[vi]);
+      low_[i] = low_shift<float>(problem_, vi, beta_[vi]);
+      up_[j] = up_shift<float>(problem_, vj, beta_[vj]);
+      low_[j] = low_shift<float>(problem_, vj, beta_[vj]);
       sweep(g, ki, &row_j, static_cast<G>(step), groups);
       ++n_iter_;
       progress_ += step * (slope - 0.5 * step * curvature);
@@ -417,6 +407,14 @@ class Smo {
     }
   }
 
+  // Whether rounding of the entries may do as much to a gradient as this gap.
+  bool entries_may_cause(double gap) const {
+    double total = 0.0;
+    for (const double b : beta_) total += std::abs(b);
+    const double largest = static_cast<double>(*std::ranges::max_element(diagonal_));
+    return gap < kEntryUlps * std::numeric_limits<float>::epsilon() * largest * total;
+  }
+
   // As long as any segment, for a sweep that only looks.
   const float* zeros() {
     if (zeros_.empty()) zeros_.assign(n_, 0.0F);
@@ -425,22 +423,13 @@ class Smo {
 
   // ---- the end ----------------------------------------------------------------------------------
 
-  double full_gap() const { return conditions(problem_, beta_, gradient_).gap(); }
+  double full_gap() const { return conditions<float>(problem_, beta_, gradient_).gap(); }
   double active_gap() const {
-    return conditions(problem_, beta_, gradient_, variable_.data(), active_.size()).gap();
+    return conditions<float>(problem_, beta_, gradient_, variable_.data(), active_.size()).gap();
   }
 
   Solution finish(Status status) {
-    const Conditions reached = conditions(problem_, beta_, gradient_);
-    Solution solution;
-    solution.status = status;
-    solution.n_iter = n_iter_;
-    solution.gap = reached.gap();
-    for (std::size_t k = 0; k < 2; ++k) solution.offset[k] = reached.groups[k].offset();
-    solution.objective = objective(problem_, beta_, gradient_);
-    solution.beta = std::move(beta_);
-    solution.gradient = std::move(gradient_);
-    return solution;
+    return solution_at<float>(problem_, std::move(beta_), std::move(gradient_), n_iter_, status);
   }
 
   struct Likely {

@@ -9,6 +9,9 @@
 // What makes it fast: whether a variable may rise or fall, and its kink, live in two arrays `up`
 // and `low` that are added to g (a huge number where it may not), so that one branch-free pass over
 // contiguous arrays updates the gradient and finds the next candidate.
+//
+// Kernel entries are float32. A small problem on which their rounding keeps the gap above the
+// tolerance is finished on entries in double precision (precise.hpp).
 #pragma once
 
 #include "interrupt.hpp"

@@ -41,7 +41,7 @@ class PointsSource final : public RowSource {
   std::size_t preferred_rows() const override { return points_.preferred_queries(); }
 
   double diagonal(std::size_t row) const override {
-    return kernel_diagonal(kernel_, static_cast<double>(points_.squared_norms()[row]));
+    return kernel_diagonal(kernel_, points_.exact_squared_norm(row));
   }
 
   void evaluate(std::span<const std::int32_t> rows, float* const* out, std::size_t first,
@@ -74,6 +74,22 @@ class PointsSource final : public RowSource {
           out[r0 + q][row - first] = static_cast<float>(diagonal(row));
         }
       }
+    }
+  }
+
+  void evaluate_exact(std::int32_t row, std::span<const std::int32_t> columns,
+                      double* out) const override {
+    const auto r = static_cast<std::size_t>(row);
+    std::vector<double> dots(columns.size());
+    points_.exact_dots(r, columns, dots.data());
+    std::vector<double> sq(columns.size());
+    for (std::size_t t = 0; t < columns.size(); ++t) {
+      sq[t] = points_.exact_squared_norm(static_cast<std::size_t>(columns[t]));
+    }
+    const double sq_row = points_.exact_squared_norm(r);
+    kernel_values<double>(kernel_, columns.size(), dots.data(), sq.data(), sq_row, out);
+    for (std::size_t t = 0; t < columns.size(); ++t) {
+      if (columns[t] == row) out[t] = diagonal(r);
     }
   }
 
@@ -149,6 +165,15 @@ class MatrixSource final : public RowSource {
     });
   }
 
+  void evaluate_exact(std::int32_t row, std::span<const std::int32_t> columns,
+                      double* out) const override {
+    const double* given = given_row(static_cast<std::size_t>(row));
+    for (std::size_t t = 0; t < columns.size(); ++t) {
+      out[t] = given[rows_[static_cast<std::size_t>(columns[t])]];
+      if (!std::isfinite(out[t])) throw std::overflow_error("kernel values overflow");
+    }
+  }
+
  private:
   const double* given_row(std::size_t row) const {
     return view_.data + static_cast<std::size_t>(rows_[row]) * view_.cols;
@@ -161,7 +186,7 @@ class MatrixSource final : public RowSource {
 class DistanceSource final : public RowSource {
  public:
   DistanceSource(std::shared_ptr<KernelStore> distances, double gamma)
-      : distances_(std::move(distances)), gamma_(static_cast<float>(gamma)) {}
+      : distances_(std::move(distances)), gamma_(gamma) {}
 
   std::size_t size() const override { return distances_->size(); }
   std::size_t preferred_rows() const override { return distances_->preferred_rows(); }
@@ -174,16 +199,22 @@ class DistanceSource final : public RowSource {
       const HeldRow held = distances_->hold(rows[r], blocks, rows.subspan(r + 1), threads);
       for (std::size_t from = first; from < last;) {
         const Run run = distances_->run(from, last);
-        loops().rbf_from_distance(run.length, held.block(run.block) + run.offset, gamma_,
-                                  out[r] + (from - first));
+        loops().rbf_from_distance(run.length, held.block(run.block) + run.offset,
+                                  static_cast<float>(gamma_), out[r] + (from - first));
         from += run.length;
       }
     }
   }
 
+  void evaluate_exact(std::int32_t row, std::span<const std::int32_t> columns,
+                      double* out) const override {
+    distances_->evaluate_exact(row, columns, out);
+    for (std::size_t t = 0; t < columns.size(); ++t) out[t] = std::exp(-gamma_ * out[t]);
+  }
+
  private:
   std::shared_ptr<KernelStore> distances_;
-  float gamma_;
+  double gamma_;
 };
 
 template <class S>

@@ -14,8 +14,8 @@ namespace onefit {
 
 class KernelStore;
 
-// Evaluates rows of a symmetric n x n kernel matrix as float32. `evaluate` may be called from
-// several threads at once.
+// Evaluates rows of a symmetric n x n kernel matrix as float32, or entries of a row in double
+// precision. May be used from several threads at once.
 class RowSource {
  public:
   virtual ~RowSource() = default;
@@ -26,6 +26,11 @@ class RowSource {
   // Fills out[r][0 .. last - first) with the columns [first, last) of kernel row rows[r].
   virtual void evaluate(std::span<const std::int32_t> rows, float* const* out, std::size_t first,
                         std::size_t last, std::size_t threads) const = 0;
+  // out[t] = entry `columns[t]` of a kernel row in double precision; `diagonal` at the row's own
+  // column. Data rows that are kept in float32 are taken as they are: their kernel is a little off,
+  // but it is one of points, and so positive semi-definite where rounded entries are not.
+  virtual void evaluate_exact(std::int32_t row, std::span<const std::int32_t> columns,
+                              double* out) const = 0;
 };
 
 // Kernel of data rows. Dot products are taken in float32 where that leaves entries correct to about

@@ -108,6 +108,15 @@ class KernelStore {
   HeldRow hold(std::int32_t row, std::uint64_t blocks, std::span<const std::int32_t> also,
                std::size_t threads);
 
+  // Entries of a row and of the diagonal in double precision, evaluated each time they are asked
+  // for.
+  void evaluate_exact(std::int32_t row, std::span<const std::int32_t> columns, double* out) const {
+    source_->evaluate_exact(row, columns, out);
+  }
+  double exact_diagonal(std::int32_t row) const {
+    return source_->diagonal(static_cast<std::size_t>(row));
+  }
+
  private:
   friend class HeldRow;
   static constexpr std::int32_t kNone = -1;

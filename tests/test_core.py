@@ -165,6 +165,30 @@ def test_a_start_cuts_iterations_and_not_the_answer():
     np.testing.assert_allclose(near.objective, near_cold.objective, rtol=1e-5)
 
 
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("kernel", [Kernel("linear"), Kernel("poly", gamma=1.0, degree=2)])
+def test_kernels_of_low_rank_reach_a_tight_tolerance(kernel, seed):
+    """Float32 entries do not do here: the solution is that of entries in double precision."""
+    X = rows(40, 1, seed)
+    y = labels(X, seed + 100)
+    order = np.argsort(-y, kind="stable")
+    X, y = X[order], y[order]
+    split = int((y > 0).sum())
+    lower, upper = np.minimum(0, 10 * y), np.maximum(0, 10 * y)
+    start = np.where(y > 0, 25 / split, -25 / (40 - split))
+    everything = np.arange(40, dtype=np.int32)
+    problem = _core.Problem(everything, np.zeros(40), lower, upper, split=split, start=start)
+    store = make_store(X, kernel, PLENTY)
+    (solution,) = _core.solve(store, [problem], tol=1e-9, max_iter=2_000_000)
+
+    assert solution.status == _core.Status.converged
+    assert solution.n_iter < 100_000
+    K = matrix(kernel, X)
+    oracle = naive.dual(K, np.zeros(40), lower, upper, groups=(everything >= split).astype(int))
+    assert naive.kkt_gap(oracle, solution.beta) < 1.1e-9
+    np.testing.assert_allclose(solution.gradient, -K @ solution.beta, rtol=0, atol=1e-11)
+
+
 def test_a_solution_outlives_its_store():
     X = rows()
     (solution,) = _core.solve(make_store(X, Kernel("rbf"), PLENTY), [c_svc(labels(X))])

@@ -173,6 +173,62 @@ TEST(rows_from_a_matrix_and_from_distances) {
   CHECK(distances->entries_evaluated() == kRows * kRows);  // once, though two gammas used them
 }
 
+// Entries of a few rows, among them their own and one twice, are those of `expected(row, column)`.
+void check_exact(const KernelStore& store, double tolerance,
+                 const std::function<double(std::size_t, std::size_t)>& expected) {
+  const auto last = static_cast<std::int32_t>(store.size()) - 1;
+  for (const std::int32_t row : {0, last / 2, last}) {
+    const std::vector<std::int32_t> columns = {last, row, 1, 1, 0, last / 3};
+    std::vector<double> out(columns.size());
+    store.evaluate_exact(row, columns, out.data());
+    CHECK(out[1] == store.exact_diagonal(row));
+    CHECK(out[2] == out[3] || row == 1);
+    for (std::size_t t = 0; t < columns.size(); ++t) {
+      const double e =
+          expected(static_cast<std::size_t>(row), static_cast<std::size_t>(columns[t]));
+      CHECK(std::abs(out[t] - e) <= tolerance * std::max(1.0, std::abs(e)));
+    }
+  }
+}
+
+TEST(exact_entries_of_every_source) {
+  auto x = normal(kRows * kCols, 12);
+  // Values that a float32 holds, with a mean of zero: nothing is rounded when rows are taken in.
+  for (std::size_t i = 0; i < x.size() / 2; ++i) {
+    x[i] = static_cast<double>(static_cast<float>(x[i]));
+    x[x.size() / 2 + i] = -x[i];
+  }
+  auto x_sparse = x;
+  const Csr csr = sparsify(x_sparse, 5);
+  const DenseView<double> dense{x.data(), kRows, kCols};
+  std::vector<Kernel> kernels(std::begin(kKernels), std::end(kKernels));
+  kernels.push_back({KernelKind::Rbf, 0.25, 0.0, 1});  // dot products in float32 elsewhere
+  for (const Kernel& kernel : kernels) {
+    // Rows times the square root of this gamma are rounded to float32.
+    const double tolerance = kernel.kind == KernelKind::Rbf && kernel.gamma == 0.1 ? 1e-6 : 1e-12;
+    const auto of = [&](const std::vector<double>& points) {
+      return [&](std::size_t i, std::size_t j) {
+        return naive(kernel, points.data() + i * kCols, points.data() + j * kCols);
+      };
+    };
+    check_exact(KernelStore(points_source(dense, kernel), kPlenty), tolerance, of(x));
+    check_exact(KernelStore(points_source(csr.view(), kernel), kPlenty), tolerance, of(x_sparse));
+  }
+  const Kernel rbf{KernelKind::Rbf, 0.3, 0.0, 1};
+  const auto distances = std::make_shared<KernelStore>(
+      points_source(dense, {KernelKind::Distance, 1.0, 0.0, 1}), kPlenty);
+  check_exact(
+      KernelStore(distance_source(distances, 0.3), kPlenty), 1e-12,
+      [&](std::size_t i, std::size_t j) { return naive(rbf, &x[i * kCols], &x[j * kCols]); });
+  const auto matrix = normal(kRows * kRows, 13);
+  const std::vector<std::int32_t> rows = {7, 3, 149, 20};
+  check_exact(KernelStore(matrix_source({matrix.data(), kRows, kRows}, rows), kPlenty), 0.0,
+              [&](std::size_t i, std::size_t j) {
+                return matrix[static_cast<std::size_t>(rows[i]) * kRows +
+                              static_cast<std::size_t>(rows[j])];
+              });
+}
+
 TEST(double_precision_blocks) {
   for_each_isa([] {
     auto x = normal(kRows * kCols, 5);
@@ -297,6 +353,7 @@ class FailingSource final : public RowSource {
       std::fill_n(out[r], size(), static_cast<float>(rows[r]));
     }
   }
+  void evaluate_exact(std::int32_t, std::span<const std::int32_t>, double*) const override {}
 
  private:
   mutable std::atomic<int> calls_{0};
