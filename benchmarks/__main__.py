@@ -27,6 +27,13 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         description="Compare onefit with other SVM libraries, in speed and in answers.",
     )
     parser.add_argument("subject", help="what is compared: fit, objective")
+    parser.add_argument(
+        "--machine",
+        nargs="+",
+        default=["c-svc"],
+        metavar="NAME",
+        help="what is fitted: c-svc (the default), svr, nu-svc, nu-svr; a report for each",
+    )
     parser.add_argument("--rivals", nargs="+", metavar="NAME", help="only these libraries")
     parser.add_argument("--cases", nargs="+", metavar="GLOB", help="only cases such as 'a9a/*'")
     parser.add_argument("--group", nargs="+", metavar="NAME", help="only these groups of data sets")

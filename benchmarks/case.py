@@ -8,20 +8,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .machines.base import Machine
+
 Matrix = Any  # a C-ordered float64 ndarray, or a scipy.sparse.csr_matrix of float64
 
 
 @dataclass(frozen=True)
 class Case:
-    """A C-SVC with the kernel exp(-gamma |x - z|^2), on all rows of ``X``."""
+    """A machine with the kernel exp(-gamma |x - z|^2), on all rows of ``X``."""
 
+    machine: Machine
     dataset: str
     group: str
     setting: str
     scaling: str
     X: Matrix
-    y: NDArray[np.int64]
-    C: float
+    y: NDArray[Any]  # int64 classes or float64 targets
+    parameters: dict[str, float]  # of the machine, as scikit-learn calls them
     gamma: float
 
     @property
@@ -44,15 +47,16 @@ class Case:
         """Return what the reports tell about this case."""
         return {
             "name": self.name,
+            "machine": self.machine.name,
             "dataset": self.dataset,
             "group": self.group,
             "setting": self.setting,
             "scaling": self.scaling,
             "rows": self.rows,
             "features": self.features,
-            "classes": len(np.unique(self.y)),
+            "classes": None if self.machine.regression else len(np.unique(self.y)),
             "sparse": self.sparse,
-            "C": self.C,
+            **self.parameters,
             "gamma": self.gamma,
         }
 

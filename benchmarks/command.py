@@ -8,9 +8,11 @@ from fnmatch import fnmatch
 from typing import Any
 
 from .case import Case, Settings
+from .computer import facts
 from .datasets import all_groups
-from .datasets.base import SETTINGS, Group, MissingDataError
-from .machine import facts
+from .datasets.base import GAMMA_RULE, Group, MissingDataError
+from .machines import all_machines
+from .machines.base import Machine
 from .plugins import choose
 from .record import CaseRecord
 from .report.files import save
@@ -18,67 +20,90 @@ from .report.screen import Screen
 from .rivals import all_rivals
 from .runner import Plan, run_cases
 from .subjects import all_subjects
-from .subjects.base import Subject
 from .summary import summarise, worst_figures
 
 QUICK_ROWS = 1_000
+DEFAULT = "c-svc"  # the machine whose files are not called after it
 
 
 def run(options: argparse.Namespace, command: str) -> None:
-    """Do what the options ask for, show it and save it."""
+    """Do what the options ask for, for one machine after the other."""
     [subject] = choose(all_subjects(), [options.subject], "subject")
+    machines = choose(all_machines(), options.machine, "machine")
     groups = choose(all_groups(), options.group, "group")
     rivals = choose(all_rivals(), options.rivals, "rival")
-    machine = facts(rivals)
-    runnable = [rival for rival in rivals if machine["rivals"][rival.name]["runnable"]]
+    computer = facts(rivals)
+    runnable = [rival for rival in rivals if computer["rivals"][rival.name]["runnable"]]
     if not runnable:
-        raise SystemExit("none of the rivals asked for can run here: " + _reasons(machine))
+        raise SystemExit("none of the rivals asked for can run here: " + _reasons(computer))
+    for machine in machines:
+        plan = Plan(
+            subject=subject,
+            machine=machine,
+            rivals=runnable,
+            settings=Settings(options.threads, subject.tol, options.memory),
+            repeats=options.repeats or subject.repeats,
+            time_limit=options.time_limit,
+            patience=options.patience,
+        )
+        _run_machine(plan, groups, options, command, computer)
 
-    plan = Plan(
-        subject=subject,
-        rivals=runnable,
-        settings=Settings(options.threads, subject.tol, options.memory),
-        repeats=options.repeats or subject.repeats,
-        time_limit=options.time_limit,
-        patience=options.patience,
-    )
-    title = f"{subject.title}, {_threads(options.threads)}, tolerance {subject.tol:g}"
+
+def _run_machine(
+    plan: Plan,
+    groups: list[Group],
+    options: argparse.Namespace,
+    command: str,
+    computer: dict[str, Any],
+) -> None:
+    """Run all cases of one machine, show them and save them."""
+    subject, machine = plan.subject, plan.machine
+    title = subject.title.format(machine=machine.title)
+    title += f", {_threads(options.threads)}, tolerance {subject.tol:g}"
     screen = Screen()
-    screen.opening(title, machine)
+    screen.opening(title, computer)
     records = []
     with screen.console.status("warming up") as status:
-        cases = _cases(options, groups, subject)
+        cases = _cases(options, groups, plan)
         for record in run_cases(plan, cases, lambda case: status.update(case.name)):
             records.append(record)
             screen.case(record)
     if not any(record.entries for record in records):
-        raise SystemExit("no case was run: " + _why_none(records))
+        raise SystemExit("no case was run: " + _why_none(records, machine))
 
     timed = subject.repeats > 1
     lines = summarise(records)
     extra = worst_figures(records, subject.headline) if subject.headline else []
     screen.closing(lines, records, extra, timed)
-    about = {"title": title, "command": command, "options": _plain(options), "machine": machine}
-    paths = save(options.out, _file_name(options), about, records, lines, extra, timed)
+    about = {
+        "title": title,
+        "rule": f"{machine.rule}; {GAMMA_RULE}",
+        "command": command,
+        "options": _plain(options),
+        "computer": computer,
+    }
+    paths = save(options.out, _file_name(options, machine), about, records, lines, extra, timed)
     screen.console.print("saved: " + ", ".join(map(str, paths)), highlight=False)
 
 
 def _cases(
-    options: argparse.Namespace, groups: list[Group], subject: Subject
+    options: argparse.Namespace, groups: list[Group], plan: Plan
 ) -> Iterator[Case | CaseRecord]:
     """Yield the cases asked for; a data set that is not there yields its reason once.
 
     Data are loaded one set at a time: a case holds them no longer than it runs.
     """
-    limits = [options.max_rows, subject.max_rows, QUICK_ROWS if options.quick else None]
+    machine = plan.machine
+    limits = [options.max_rows or machine.max_rows, plan.subject.max_rows]
+    limits.append(QUICK_ROWS if options.quick else None)
     most = min((limit for limit in limits if limit is not None), default=None)
     for group in groups:
-        for dataset in group.datasets:
-            names = [f"{dataset.name}/{setting}" for setting in SETTINGS]
+        for dataset in group.datasets if group.regression == machine.regression else ():
+            names = [f"{dataset.name}/{setting}" for setting in machine.settings]
             if not any(_wanted(name, options.cases) for name in names):
                 continue
             try:
-                for case in dataset.cases(group.name):
+                for case in dataset.cases(group.name, machine):
                     fits = options.min_rows <= case.rows and (most is None or case.rows <= most)
                     if fits and _wanted(case.name, options.cases):
                         yield case
@@ -93,9 +118,13 @@ def _wanted(name: str, patterns: list[str] | None) -> bool:
     return any(fnmatch(name, p if "/" in p else f"{p}/*") for p in patterns)
 
 
-def _file_name(options: argparse.Namespace) -> str:
-    """Return e.g. fit-1thread; a part gets a name of its own and overwrites no whole run."""
-    name = f"{options.subject}-{_threads(options.threads).replace(' ', '')}"
+def _file_name(options: argparse.Namespace, machine: Machine) -> str:
+    """Return e.g. fit-1thread for a C-SVC and fit-svr-1thread for another machine.
+
+    A part gets a name of its own and overwrites no whole run.
+    """
+    name = options.subject if machine.name == DEFAULT else f"{options.subject}-{machine.name}"
+    name += f"-{_threads(options.threads).replace(' ', '')}"
     part = options.rivals or options.cases or options.group or options.max_rows
     if options.quick:
         name += "-quick"
@@ -111,10 +140,12 @@ def _plain(options: argparse.Namespace) -> dict[str, Any]:
     return {name: value for name, value in vars(options).items() if name != "out"}
 
 
-def _reasons(machine: dict[str, Any]) -> str:
-    return "; ".join(f"{name}: {fact['reason']}" for name, fact in machine["rivals"].items())
+def _reasons(computer: dict[str, Any]) -> str:
+    return "; ".join(f"{name}: {fact['reason']}" for name, fact in computer["rivals"].items())
 
 
-def _why_none(records: list[CaseRecord]) -> str:
+def _why_none(records: list[CaseRecord], machine: Machine) -> str:
     skipped = [f"{record.facts['name']}: {record.skipped}" for record in records if record.skipped]
-    return "; ".join(skipped) or "no case fits --cases, --group, --min-rows and --max-rows"
+    return "; ".join(skipped) or (
+        f"no case for {machine.name} fits --cases, --group, --min-rows and --max-rows"
+    )

@@ -1,13 +1,13 @@
 """Solutions in their dual form, looked at in float64, independently of who computed them.
 
-A C-SVC of k classes is k(k-1)/2 binary problems, each
+``machines.base`` has the problem. A solver with tolerance tol ends where every row keeps to the
+optimality (KKT) conditions up to tol: with r = p - f, at every row
 
-    max_a  sum_i a_i - 1/2 sum_ij c_i K_ij c_j,   c_i = y_i a_i,   0 <= a_i <= C,   sum_i c_i = 0,
+    r <= tol + epsilon  where b could grow from 0 or more, r <= tol - epsilon  where it is below 0,
+    and the same for -r and -b.
 
-with decision values f(x) = sum_i c_i K(x_i, x) + b. A solver with tolerance tol ends where every
-row keeps to the optimality (KKT) conditions up to tol:
-
-    a_i = 0: y_i f_i >= 1 - tol;  0 < a_i < C: |y_i f_i - 1| <= tol;  a_i = C: y_i f_i <= 1 + tol.
+For a C-SVC (epsilon = 0, p = y) this says: y f >= 1 - tol where alpha = |b| is 0, |y f - 1| <= tol
+between the bounds, y f <= 1 + tol where alpha = C.
 """
 
 from __future__ import annotations
@@ -20,19 +20,23 @@ from numpy.typing import NDArray
 from sklearn.metrics.pairwise import rbf_kernel
 
 from .case import Case, Matrix
+from .machines.base import FloatArray, IntArray
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
 
 # Kernel blocks of 64 MB: large enough for BLAS, small enough never to matter.
 BLOCK_ENTRIES = 8_000_000
-# A multiplier this close to 0 or C (as a share of C) counts as being there: float32 rounding.
+# A coefficient this close to 0 or C (as a share of C) counts as being there: float32 rounding.
 AT_BOUND = 1e-6
+NO_CLASS = 0
 
 
 @dataclass(frozen=True)
 class Pair:
-    """One binary problem: f > 0 votes for class ``first``, ``coef`` is y * alpha of ``rows``."""
+    """One problem: coefficients of ``rows``; f > 0 votes for class ``first``.
+
+    That of a regressor has no classes: both are ``NO_CLASS``.
+    """
 
     first: int
     second: int
@@ -71,9 +75,15 @@ def pairs_of(
     return sorted(pairs, key=lambda pair: (pair.first, pair.second))
 
 
+def one_function(support: IntArray, coef: FloatArray, offset: float) -> list[Pair]:
+    """Return the only problem of a regressor, in the form that classifiers have."""
+    rows = np.asarray(support, dtype=np.int64)
+    return [Pair(NO_CLASS, NO_CLASS, rows, np.ravel(coef).astype(float), float(offset))]
+
+
 @dataclass(frozen=True)
 class Dual:
-    """All pairs of one solution as one matrix: a line per support row, a column per pair."""
+    """All problems of one solution as one matrix: a line per support row, a column per problem."""
 
     first: IntArray
     second: IntArray
@@ -95,9 +105,13 @@ class Dual:
             offsets=np.array([pair.offset for pair in pairs]),
         )
 
+    @property
+    def problems(self) -> int:
+        return int(self.coef.shape[1])
+
     def coef_at(self, rows: IntArray) -> FloatArray:
         """Return the coefficients of any training rows; those outside the support have 0."""
-        coef = np.zeros((len(rows), self.coef.shape[1]))
+        coef = np.zeros((len(rows), self.problems))
         if len(self.support):
             at = np.minimum(np.searchsorted(self.support, rows), len(self.support) - 1)
             inside = self.support[at] == rows
@@ -105,38 +119,50 @@ class Dual:
         return coef
 
     def decisions(self, case: Case, rows: IntArray) -> FloatArray:
-        """Return f at training rows ``rows``, a column per pair."""
-        values = np.empty((len(rows), self.coef.shape[1]))
+        """Return f at training rows ``rows``, a column per problem."""
+        values = np.empty((len(rows), self.problems))
         for part, block in kernel_blocks(case, rows, self.support):
             values[part] = block @ self.coef
         return values + self.offsets
 
-    def kkt_violation(self, case: Case, rows: IntArray, values: FloatArray) -> float:
+    def off_zero(self, case: Case, rows: IntArray) -> BoolArray:
+        """Return which coefficients are not 0."""
+        box = case.machine.box(case, self)
+        return np.asarray(np.abs(self.coef_at(rows)) > box * AT_BOUND)
+
+    def off_bound(self, case: Case, rows: IntArray) -> BoolArray:
+        """Return which coefficients are smaller in size than C."""
+        box = case.machine.box(case, self)
+        return np.asarray(np.abs(self.coef_at(rows)) < box * (1 - AT_BOUND))
+
+    def kkt_violation(
+        self, case: Case, rows: IntArray, values: FloatArray, epsilon: float
+    ) -> float:
         """Return how far the worst of ``rows``, with decision ``values``, is from optimal."""
-        label = case.y[rows][:, None]
-        side = np.where(label == self.first, 1.0, np.where(label == self.second, -1.0, np.nan))
-        short = 1.0 - side * values  # NaN where the row takes no part in the pair
-        alpha = np.abs(self.coef_at(rows))
+        lo, hi = case.machine.bounds(case, self, rows)
+        slack = AT_BOUND * case.machine.box(case, self)
+        coef = self.coef_at(rows)
+        residual = case.machine.linear(case, self, rows) - values  # NaN: takes no part
+        up = residual - np.where(coef >= -slack, epsilon, -epsilon)
+        down = residual - np.where(coef > slack, epsilon, -epsilon)
         violation = np.maximum(
-            np.where(alpha < case.C * (1 - AT_BOUND), short, 0.0),  # could still grow
-            np.where(alpha > case.C * AT_BOUND, -short, 0.0),  # could still shrink
+            np.where(coef < hi - slack, up, 0.0),  # could still grow
+            np.where(coef > lo + slack, -down, 0.0),  # could still shrink
         )
+        violation = violation * case.machine.unit(case, self)
         return float(max(0.0, np.nanmax(violation, initial=0.0)))
 
     def infeasibility(self, case: Case) -> float:
         """Return how far the constraints are missed, as a share: box, signs and balance."""
-        label = case.y[self.support][:, None]
-        side = np.where(label == self.first, 1.0, np.where(label == self.second, -1.0, 0.0))
-        alpha = side * self.coef
-        above = float(alpha.max()) - case.C
-        below = -float(alpha.min())
-        stray = float(np.abs(self.coef[side == 0.0]).max(initial=0.0))  # rows of other classes
+        lo, hi = case.machine.bounds(case, self, self.support)
+        outside = np.maximum(self.coef - hi, lo - self.coef) / case.machine.box(case, self)
         unbalanced = np.abs(self.coef.sum(axis=0)) / np.abs(self.coef).sum(axis=0)
-        return max(above / case.C, below / case.C, stray / case.C, float(unbalanced.max()))
+        return max(float(outside.max()), float(unbalanced.max()))
 
-    def total_alpha(self) -> float:
-        """Return the largest sum of alpha of a pair: float32 kernels err by eps/2 times that."""
-        return float(np.abs(self.coef).sum(axis=0).max())
+    def total(self, case: Case) -> float:
+        """Return the largest sum of |b| of a problem: float32 kernels err by eps/2 times that."""
+        unit = case.machine.unit(case, self)
+        return float((unit * np.abs(self.coef).sum(axis=0)).max())
 
 
 def kernel_blocks(
@@ -151,8 +177,9 @@ def kernel_blocks(
 
 
 def objective(dual: Dual, case: Case) -> float:
-    """Return the dual objective, summed over the pairs."""
-    quadratic = 0.0
+    """Return the dual objective, summed over the problems."""
+    quadratic = np.zeros(dual.problems)
     for part, block in kernel_blocks(case, dual.support, dual.support):
-        quadratic += float(np.sum(dual.coef[part] * (block @ dual.coef)))
-    return float(np.abs(dual.coef).sum()) - quadratic / 2
+        quadratic += np.sum(dual.coef[part] * (block @ dual.coef), axis=0)
+    unit = case.machine.unit(case, dual)
+    return float(np.sum(case.machine.gain(case, dual) - unit**2 * quadratic / 2))

@@ -17,6 +17,7 @@ from sklearn.datasets import load_iris
 from threadpoolctl import threadpool_limits
 
 from .case import Case, Settings
+from .machines.base import Machine
 from .measure import Sample, measure
 from .record import OURS, CaseRecord, Entry
 from .rivals.base import Rival
@@ -40,6 +41,7 @@ class Plan:
     """How a run is done."""
 
     subject: Subject
+    machine: Machine
     rivals: list[Rival]
     settings: Settings
     repeats: int
@@ -148,9 +150,13 @@ def _judge(turns: list[Turn], subject: Subject, case: Case) -> str | None:
 
 def _warm_up(plan: Plan) -> None:
     """Let every rival load its code and start its threads on something tiny, dense and sparse."""
+    machine = plan.machine
     X, y = load_iris(return_X_y=True)
+    parameters = machine.parameters(next(iter(machine.settings)), y)
+    y = y.astype(float) if machine.regression else y
     for data in (np.ascontiguousarray(X), csr_matrix(X)):
-        case = Case("iris", "warm-up", "tiny", "as distributed", data, y, 1.0, 0.25)
+        scaling = "as distributed"
+        case = Case(machine, "iris", "warm-up", "tiny", scaling, data, y, parameters, 0.25)
         for rival in plan.rivals:
             if plan.subject.suits(rival, case, plan.settings) is None:
                 _take(Turn(rival, Entry(rival.name, 1)), plan, case)

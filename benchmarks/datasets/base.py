@@ -1,7 +1,8 @@
 """Loading and scaling, and the one rule by which all hyper-parameters are set.
 
 The rule was fixed before anything was timed: gamma = 1 / (d * var(X)), scikit-learn's "scale",
-as a number of three digits, with C = 1 (gentle) and C = 100 (hard). Nothing is tuned.
+as a number of three digits, and for the rest two settings of each machine, "gentle" and "hard"
+(see ``machines``). Nothing is tuned.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from scipy.sparse import csr_matrix
 from sklearn.preprocessing import StandardScaler
 
 from ..case import Case, Matrix
+from ..machines.base import Machine
 
 DATA_FOLDER = "ONEFIT_DATA"  # environment variable
-SETTINGS = {"gentle": 1.0, "hard": 100.0}  # name: C
+GAMMA_RULE = "gamma = 1 / (features * var(X)) to three digits"
 
 Source = Callable[[], tuple[Matrix, Any]]
 
@@ -45,15 +47,16 @@ class DataSet:
     source: Source
     scaling: Scaling
 
-    def cases(self, group: str) -> Iterator[Case]:
+    def cases(self, group: str, machine: Machine) -> Iterator[Case]:
         """Load the data and yield a case for each setting, or raise MissingDataError."""
         X, y = self.source()
         X = _scaled(X, self.scaling)
+        y = _standardised(y) if machine.regression else y.astype(np.int64)
         gamma = _scale_gamma(X)
-        for setting, C in SETTINGS.items():
-            yield Case(
-                self.name, group, setting, self.scaling.value, X, y.astype(np.int64), C, gamma
-            )
+        for setting in machine.settings:
+            parameters = machine.parameters(setting, y)
+            scaling = self.scaling.value
+            yield Case(machine, self.name, group, setting, scaling, X, y, parameters, gamma)
 
 
 @dataclass(frozen=True)
@@ -63,10 +66,11 @@ class Group:
     name: str
     rank: int
     datasets: tuple[DataSet, ...]
+    regression: bool = False
 
 
-def npz(name: str) -> Source:
-    """Return a loader of ``name.npz`` in the folder named by ``ONEFIT_DATA``.
+def npz(name: str, rows: int | None = None) -> Source:
+    """Return a loader of the first ``rows`` of ``name.npz`` in the folder ``ONEFIT_DATA`` names.
 
     Dense files hold ``X`` and ``y``; sparse ones the CSR parts ``data``, ``indices``, ``indptr``,
     ``shape``, and ``y``.
@@ -86,7 +90,7 @@ def npz(name: str) -> Source:
                 X.sort_indices()
             else:
                 X = np.ascontiguousarray(parts["X"], dtype=float)
-            return X, parts["y"]
+            return X[:rows], parts["y"][:rows]
 
     return load
 
@@ -109,6 +113,12 @@ def _scaled(X: Matrix, scaling: Scaling) -> Matrix:
     if scaling is Scaling.UNIT:
         return X / X.max()
     return X
+
+
+def _standardised(y: Any) -> Any:
+    """Return targets with mean 0 and variance 1: epsilon and the tolerance are in their units."""
+    y = np.asarray(y, dtype=float)
+    return (y - y.mean()) / y.std()
 
 
 def _scale_gamma(X: Matrix) -> float:

@@ -25,7 +25,7 @@ def save(
 ) -> list[Path]:
     """Write ``name.json`` and ``name.md``.
 
-    ``run`` holds title, options and machine facts; ``extra`` are sentences for the summary.
+    ``run`` holds title, rule, options and computer facts; ``extra`` are sentences for the summary.
     """
     folder.mkdir(parents=True, exist_ok=True)
     data = run | {
@@ -56,16 +56,18 @@ def _markdown(
     extra: list[str],
     timed: bool,
 ) -> list[str]:
-    machine = run["machine"]
+    computer = run["computer"]
     text = [f"# {run['title']}", ""]
     text += [
-        f"{machine['cpu']}, {machine['cores']} cores, {machine['memory_gb']} GB,"
-        f" {machine['system']}, Python {machine['python']}, {machine['date']}.",
+        f"{computer['cpu']}, {computer['cores']} cores, {computer['memory_gb']} GB,"
+        f" {computer['system']}, Python {computer['python']}, {computer['date']}.",
         "",
         f"`python -m benchmarks {run['command']}`",
         "",
+        f"{run['rule']}.",
+        "",
     ]
-    for name, fact in machine["rivals"].items():
+    for name, fact in computer["rivals"].items():
         state = fact["version"] if fact["runnable"] else f"not runnable: {fact['reason']}"
         text.append(f"- **{name}**: {_cell(state)}")
     text += ["", "## Summary", "", *[f"- {_cell(sentence)}" for sentence in extra]]

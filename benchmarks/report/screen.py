@@ -30,13 +30,13 @@ class Screen:
         if not self.console.is_terminal:
             self.console = Console(width=WIDTH_IN_FILES)
 
-    def opening(self, title: str, machine: dict[str, Any]) -> None:
+    def opening(self, title: str, computer: dict[str, Any]) -> None:
         self.console.rule(f"[bold]{escape(title)}")
         self.console.print(
-            f"{escape(machine['cpu'])}, {machine['cores']} cores, Python {machine['python']},"
-            f" {machine['date']}"
+            f"{escape(computer['cpu'])}, {computer['cores']} cores, Python {computer['python']},"
+            f" {computer['date']}"
         )
-        for name, fact in machine["rivals"].items():
+        for name, fact in computer["rivals"].items():
             state = fact["version"] if fact["runnable"] else f"not runnable: {fact['reason']}"
             style = "green" if fact["runnable"] else "yellow"
             self.console.print(f"  [{style}]{name:<13}[/] {escape(state)}", highlight=False)

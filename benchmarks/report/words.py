@@ -7,6 +7,7 @@ from ..runner import busy_cores
 from ..subjects.base import Outcome
 
 HEADINGS = ("rival", "median", "min .. max", "runs", "memory", "cores", "x onefit", "check")
+PARAMETERS = ("nu", "C", "epsilon", "gamma")
 OTHER_MARK = "†"
 OTHER_MARK_MEANS = f"{OTHER_MARK} solves another problem; compared on accuracy only."
 NONE = "-"
@@ -42,10 +43,9 @@ def heading(record: CaseRecord) -> str:
     if record.skipped:
         return f"{facts['name']}: skipped, {record.skipped}"
     kind = "sparse" if facts["sparse"] else "dense"
-    return (
-        f"{facts['name']}: {facts['rows']} x {facts['features']} {kind},"
-        f" {facts['classes']} classes, C = {facts['C']:g}, gamma = {facts['gamma']:g}"
-    )
+    classes = f", {facts['classes']} classes" if facts["classes"] else ""
+    named = [f", {name} = {facts[name]:g}" for name in PARAMETERS if name in facts]
+    return f"{facts['name']}: {facts['rows']} x {facts['features']} {kind}{classes}{''.join(named)}"
 
 
 def row(record: CaseRecord, entry: Entry) -> tuple[str, ...]:

@@ -11,16 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..case import Case, Matrix, Settings
-from ..dual import Pair, pairs_of
+from ..dual import Pair, one_function, pairs_of
 
 
 class Rival(ABC):
-    """A library that can train a C-SVC with a Gaussian kernel."""
+    """A library that can train some of the machines with a Gaussian kernel."""
 
     name: str
     module: str  # imported to find out whether the rival can run
     packages: tuple[str, ...]  # distributions that provide it; the first one installed counts
     rank: int = 1  # order in tables
+    machines: tuple[str, ...] | None = None  # those it has; None: all
     max_threads: int | None = None  # None: as many as it is told
     finest_tol: float = 0.0  # tighter tolerances are beyond its arithmetic
     # Why its answer cannot equal the others', if so. It is then compared on accuracy only.
@@ -45,6 +46,8 @@ class Rival(ABC):
 
     def refuses(self, case: Case, settings: Settings) -> str | None:
         """Return why this case cannot be run, or None. Never used to hide slowness."""
+        if self.machines is not None and case.machine.name not in self.machines:
+            return f"has no {case.machine.name}"
         if settings.tol < self.finest_tol:
             return f"cannot reach a tolerance of {settings.tol:g}"
         return None
@@ -58,36 +61,38 @@ class Rival(ABC):
         """Train and return the library's model. This is what is timed."""
 
     @abstractmethod
-    def labels(self, model: Any, X: Matrix) -> NDArray[np.int64]:
-        """Return the library's own predictions."""
+    def predictions(self, model: Any, case: Case, X: Matrix) -> NDArray[Any]:
+        """Return the library's own predictions: classes or values of the function."""
 
-    def pairs(self, model: Any) -> list[Pair] | None:
+    def pairs(self, model: Any, case: Case) -> list[Pair] | None:
         """Return the dual solution, or None if the library does not show it."""
         return None
 
 
 class SklearnFaced(Rival):
-    """A rival with scikit-learn's interface and attributes."""
+    """A rival with scikit-learn's interface and attributes: ``module`` has its classes."""
 
-    @abstractmethod
-    def estimator(self, case: Case, settings: Settings) -> Any:
-        """Return the estimator, not yet fitted."""
+    def options(self, settings: Settings) -> dict[str, Any]:
+        """Return the parameters that are not those of the machine."""
+        return {"cache_size": settings.rival_memory_mb, "n_jobs": settings.threads}
 
     def fit(self, case: Case, settings: Settings) -> Any:
-        return self.estimator(case, settings).fit(case.X, case.y)
+        estimator = getattr(importlib.import_module(self.module), case.machine.estimator)
+        return estimator(
+            **case.parameters, gamma=case.gamma, tol=settings.tol, **self.options(settings)
+        ).fit(case.X, case.y)
 
-    def labels(self, model: Any, X: Matrix) -> NDArray[np.int64]:
-        return np.asarray(model.predict(X)).astype(np.int64)
+    def predictions(self, model: Any, case: Case, X: Matrix) -> NDArray[Any]:
+        return np.asarray(model.predict(X)).astype(case.y.dtype)
 
-    def pairs(self, model: Any) -> list[Pair]:
+    def pairs(self, model: Any, case: Case) -> list[Pair]:
         coef = model.dual_coef_
         coef = coef if isinstance(coef, np.ndarray) else coef.toarray()
+        offsets = np.asarray(model.intercept_)
+        if case.machine.regression:
+            return one_function(model.support_, coef, offsets[0])
         # scikit-learn turns the sign round for two classes only: f > 0 means classes_[1] there.
         sign = -1.0 if len(model.classes_) == 2 else 1.0
         return pairs_of(
-            model.classes_,
-            model.support_,
-            model.n_support_,
-            sign * coef,
-            sign * np.asarray(model.intercept_),
+            model.classes_, model.support_, model.n_support_, sign * coef, sign * offsets
         )

@@ -1,4 +1,4 @@
-"""scikit-learn-intelex (oneDAL): its class is used directly, nothing is patched.
+"""scikit-learn-intelex (oneDAL): its classes are used directly, nothing is patched.
 
 The number of threads is its parameter ``n_jobs``: with it, CPU time over wall time was 1.0 for one
 thread and 1.9 for two. Without it, it follows the OpenMP limit that threadpoolctl finds, although
@@ -7,9 +7,6 @@ it computes with TBB.
 
 from __future__ import annotations
 
-from typing import Any
-
-from ..case import Case, Settings
 from .base import SklearnFaced
 
 
@@ -17,17 +14,6 @@ class Intelex(SklearnFaced):
     name = "intelex"
     module = "sklearnex.svm"
     packages = ("scikit-learn-intelex",)
-
-    def estimator(self, case: Case, settings: Settings) -> Any:
-        from sklearnex.svm import SVC
-
-        return SVC(
-            C=case.C,
-            gamma=case.gamma,
-            tol=settings.tol,
-            cache_size=settings.rival_memory_mb,
-            n_jobs=settings.threads,
-        )
 
 
 RIVAL = Intelex()

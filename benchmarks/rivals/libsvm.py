@@ -9,6 +9,7 @@ threads it uses. It waits for all of them at every row: on a busy machine its ti
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,11 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from ..case import Case, Matrix, Settings
-from ..dual import Pair, pairs_of
+from ..dual import Pair, one_function, pairs_of
 from .base import Rival
+
+TYPES = {"c-svc": 0, "nu-svc": 1, "svr": 3, "nu-svr": 4}
+OPTIONS = {"C": "-c", "nu": "-n", "epsilon": "-p"}
 
 
 class Libsvm(Rival):
@@ -29,25 +33,34 @@ class Libsvm(Rival):
         from libsvm.svmutil import svm_train
 
         # 17 digits: the options travel as text and must arrive as the same numbers.
+        own = " ".join(f"{OPTIONS[name]} {value:.17g}" for name, value in case.parameters.items())
         options = (
-            f"-s 0 -t 2 -q -c {case.C:.17g} -g {case.gamma:.17g}"
+            f"-s {TYPES[case.machine.name]} {own} -t 2 -q -g {case.gamma:.17g}"
             f" -e {settings.tol:.17g} -m {settings.rival_memory_mb:g}"
         )
         return svm_train(case.y.astype(float), csr_matrix(case.X), options)
 
-    def labels(self, model: Any, X: Matrix) -> NDArray[np.int64]:
-        from libsvm.svmutil import svm_predict
+    def predictions(self, model: Any, case: Case, X: Matrix) -> NDArray[Any]:
+        from libsvm.svm import gen_svm_nodearray, libsvm
 
-        labels, _, _ = svm_predict([], csr_matrix(X), model, "-q")
-        return np.asarray(labels).astype(np.int64)
+        # Its own svm_predict keeps room for one decision value of a nu-SVC, and writes all of them.
+        X = csr_matrix(X)
+        parts = [slice(*ends) for ends in pairwise(X.indptr)]
+        nodes = [gen_svm_nodearray((X.indices[part], X.data[part]))[0] for part in parts]
+        found = [libsvm.svm_predict(model, row) for row in nodes]
+        return np.asarray(found).astype(case.y.dtype)
 
-    def pairs(self, model: Any) -> list[Pair]:
+    def pairs(self, model: Any, case: Case) -> list[Pair]:
         k, n_sv = model.get_nr_class(), model.get_nr_sv()
+        support = np.array(model.get_sv_indices()) - 1
+        coef = np.array(model.get_sv_coef()).reshape(n_sv, k - 1).T
+        if case.machine.regression:
+            return one_function(support, coef, -model.rho[0])
         return pairs_of(
             np.array(model.get_labels()),  # in order of first appearance, not sorted
-            np.array(model.get_sv_indices()) - 1,
+            support,
             np.array(model.nSV[:k]),
-            np.array(model.get_sv_coef()).reshape(n_sv, k - 1).T,
+            coef,
             -np.array(model.rho[: k * (k - 1) // 2]),
         )
 

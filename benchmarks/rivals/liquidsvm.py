@@ -23,6 +23,7 @@ class LiquidSvm(Rival):
     name = "liquidsvm"
     module = "liquidSVM"
     packages = ("liquidSVM",)
+    machines = ("c-svc",)
     other_problem = "no offset, own stopping rule"
 
     def available(self) -> tuple[bool, str]:
@@ -35,13 +36,15 @@ class LiquidSvm(Rival):
             return super().available()
 
     def refuses(self, case: Case, settings: Settings) -> str | None:
+        if reason := super().refuses(case, settings):
+            return reason
         if case.sparse:
             return "takes dense data only"
         pair = int(np.sort(np.unique(case.y, return_counts=True)[1])[-2:].sum())
         needed, there = BYTES_PER_ENTRY * pair**2 / 2**30, memory_gb()
         if there is not None and needed > there:
             return f"keeps whole kernel matrices: {needed:.0f} GB, there are {there:.0f} GB"
-        return super().refuses(case, settings)
+        return None
 
     def fit(self, case: Case, settings: Settings) -> Any:
         from liquidSVM import SVM
@@ -51,21 +54,20 @@ class LiquidSvm(Rival):
             case.y,
             scenario="MC AvA_hinge",
             gammas=[case.gamma**-0.5],  # its kernel is exp(-|x - z|^2 / gamma^2)
-            c_values=[case.C],
+            c_values=[case.parameters["C"]],
             folds=1,
             RETRAIN_METHOD="SELECT_ON_EACH_FOLD",
             threads=settings.threads,
         )
         model.train()
         model.select()
-        model.trained_on = case.y
         return model
 
-    def labels(self, model: Any, X: Matrix) -> NDArray[np.int64]:
+    def predictions(self, model: Any, case: Case, X: Matrix) -> NDArray[Any]:
         # Its predict makes up labels of zero and then refuses them for two classes -1 and 1.
-        made_up = np.resize(np.unique(model.trained_on), X.shape[0])
+        made_up = np.resize(np.unique(case.y), X.shape[0])
         labels, _ = model.test(X, made_up)
-        return np.asarray(labels[:, 0]).astype(np.int64)
+        return np.asarray(labels[:, 0]).astype(case.y.dtype)
 
 
 RIVAL = LiquidSvm()

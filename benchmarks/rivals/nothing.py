@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,8 +22,8 @@ class Nothing(Rival):
     def fit(self, case: Case, settings: Settings) -> None:
         return None
 
-    def labels(self, model: None, X: Matrix) -> NDArray[np.int64]:
-        return np.zeros(X.shape[0], dtype=np.int64)
+    def predictions(self, model: None, case: Case, X: Matrix) -> NDArray[Any]:
+        return np.zeros(X.shape[0], dtype=case.y.dtype)
 
 
 RIVAL = Nothing()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..case import Case, Settings
+from ..case import Settings
 from .base import SklearnFaced
 
 
@@ -14,16 +14,9 @@ class Onefit(SklearnFaced):
     packages = ("onefit",)
     rank = 0
 
-    def estimator(self, case: Case, settings: Settings) -> Any:
-        from onefit import SVC
-
-        return SVC(
-            C=case.C,
-            gamma=case.gamma,
-            tol=settings.tol,
-            cache_size="auto" if settings.memory_mb is None else settings.memory_mb,
-            n_jobs=settings.threads,
-        )
+    def options(self, settings: Settings) -> dict[str, Any]:
+        cache_size = "auto" if settings.memory_mb is None else settings.memory_mb
+        return {"cache_size": cache_size, "n_jobs": settings.threads}
 
 
 RIVAL = Onefit()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..case import Case, Settings
+from ..case import Settings
 from .base import SklearnFaced
 
 
@@ -14,12 +14,8 @@ class ScikitLearn(SklearnFaced):
     packages = ("scikit-learn",)
     max_threads = 1
 
-    def estimator(self, case: Case, settings: Settings) -> Any:
-        from sklearn.svm import SVC
-
-        return SVC(
-            C=case.C, gamma=case.gamma, tol=settings.tol, cache_size=settings.rival_memory_mb
-        )
+    def options(self, settings: Settings) -> dict[str, Any]:
+        return {"cache_size": settings.rival_memory_mb}
 
 
 RIVAL = ScikitLearn()

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..case import Case, Matrix, Settings
-from ..dual import Pair, pairs_of
+from ..dual import Pair, one_function, pairs_of
 from .base import Rival
 
 
@@ -21,37 +21,34 @@ class ThunderSvm(Rival):
     def refuses(self, case: Case, settings: Settings) -> str | None:
         # It passes int32 labels where float32 are read: 150 rows of iris become 150 classes.
         if case.sparse and self.version().startswith("thundersvm-cpu"):
-            return "its sparse interface misreads the class labels"
+            return "its sparse interface misreads the labels"
         return super().refuses(case, settings)
 
     def fit(self, case: Case, settings: Settings) -> Any:
-        from thundersvm import SVC
+        import thundersvm
 
         # It would overwrite the values of a sparse matrix with float32: hand it a copy.
         X = case.X.copy() if case.sparse else case.X
-        model = SVC(
-            C=case.C,
+        model = getattr(thundersvm, case.machine.estimator)(
+            **case.parameters,
             gamma=case.gamma,
             tol=settings.tol,
             cache_size=settings.rival_memory_mb,
             n_jobs=settings.threads,
         )
         model.fit(X, case.y)
-        model.trained_on = case.y
         return model
 
-    def labels(self, model: Any, X: Matrix) -> NDArray[np.int64]:
-        return np.asarray(model.predict(X)).astype(np.int64)
+    def predictions(self, model: Any, case: Case, X: Matrix) -> NDArray[Any]:
+        return np.asarray(model.predict(X)).astype(case.y.dtype)
 
-    def pairs(self, model: Any) -> list[Pair]:
-        labels, first_seen = np.unique(model.trained_on, return_index=True)
-        return pairs_of(
-            labels[np.argsort(first_seen)],
-            model.support_,
-            model.n_support_,
-            model.dual_coef_,
-            -model.intercept_,  # it calls LIBSVM's rho the intercept
-        )
+    def pairs(self, model: Any, case: Case) -> list[Pair]:
+        offsets = -model.intercept_  # it calls LIBSVM's rho the intercept
+        if case.machine.regression:
+            return one_function(model.support_, model.dual_coef_, offsets[0])
+        labels, first_seen = np.unique(case.y, return_index=True)
+        in_its_order = labels[np.argsort(first_seen)]
+        return pairs_of(in_its_order, model.support_, model.n_support_, model.dual_coef_, offsets)
 
 
 RIVAL = ThunderSvm()

@@ -33,7 +33,7 @@ class Subject(ABC):
     """A question. ``run`` is timed, ``answer`` is not, and only the answer is kept."""
 
     name: str
-    title: str
+    title: str  # with {machine} for what is fitted
     rank: int = 0
     tol: float = 1e-3  # the default of scikit-learn and LIBSVM
     repeats: int = 3

@@ -1,7 +1,7 @@
 """The dual objective at a tight tolerance, computed in float64 from each rival's coefficients.
 
 A solution that keeps to the KKT conditions up to tol is below the best objective by at most
-tol * sum(alpha). Nothing is allowed for rounding: who computes in float32 should be seen here.
+tol * sum |b|. Nothing is allowed for rounding: who computes in float32 should be seen here.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Answer:
 
 class Objective(Subject):
     name = "objective"
-    title = "Dual objective at a tight tolerance"
+    title = "Dual objective of {machine} at a tight tolerance"
     rank = 1
     tol = 1e-6
     repeats = 1
@@ -41,11 +41,12 @@ class Objective(Subject):
         return rival.fit(case, settings)
 
     def answer(self, rival: Rival, result: Any, case: Case) -> Answer:
-        pairs = rival.pairs(result)
+        pairs = rival.pairs(result, case)
         if pairs is None:
             raise ValueError(f"{rival.name} shows no dual coefficients for {case.name}")
         dual = Dual.from_pairs(pairs)
-        return Answer(objective(dual, case), self.tol * float(abs(dual.coef).sum()))
+        sums = case.machine.unit(case, dual) * abs(dual.coef).sum(axis=0)
+        return Answer(objective(dual, case), self.tol * float(sums.sum()))
 
     def judge(self, rival: Rival, answer: Answer, reference: Answer, case: Case) -> Verdict:
         if answer is reference:
