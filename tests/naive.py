@@ -5,8 +5,9 @@ Every support vector machine here is one quadratic form over the coefficients β
     minimise  ½ βᵀKβ - pᵀβ + ε‖β‖₁   subject to   lo ≤ β ≤ hi,   Σβ fixed in each group,
 
 with p = y, lo = min(0, yC), hi = max(0, yC), ε = 0 and Σβ = 0 for C-SVC (β is y times the usual
-multiplier), and with p = y, lo = -C, hi = C and Σβ = 0 for ε-SVR. Nothing here is fast: plain
-float64, whole kernel matrices, and one pair of coefficients at a time.
+multiplier), and with p = y, lo = -C, hi = C and Σβ = 0 for ε-SVR. ν-SVC and ν-SVR have two groups:
+see ``nu_svc_dual`` and ``nu_svr_dual``. Nothing here is fast: plain float64, whole kernel matrices,
+and one pair of coefficients at a time.
 """
 
 from dataclasses import dataclass
@@ -78,7 +79,7 @@ def _dense(X):
 
 @dataclass(frozen=True)
 class Dual:
-    """min ½ βᵀKβ - pᵀβ + ε‖β‖₁ over lo ≤ β ≤ hi with Σβ fixed in each of the ``groups``."""
+    """min ½ βᵀKβ - pᵀβ + ε‖β‖₁ over lo ≤ β ≤ hi with Σβ of each of ``groups`` as in ``start``."""
 
     K: np.ndarray
     p: np.ndarray
@@ -86,6 +87,7 @@ class Dual:
     hi: np.ndarray
     epsilon: float
     groups: np.ndarray
+    start: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -100,11 +102,12 @@ class Solved:
     converged: bool
 
 
-def dual(K, p, lo, hi, *, epsilon=0.0, groups=None):
+def dual(K, p, lo, hi, *, epsilon=0.0, groups=None, start=None):
     p = np.asarray(p, dtype=np.float64)
     groups = np.zeros(len(p), dtype=int) if groups is None else np.asarray(groups, dtype=int)
+    start = np.zeros(len(p)) if start is None else np.asarray(start, dtype=np.float64)
     K = np.asarray(K, dtype=np.float64)
-    return Dual(K, p, np.asarray(lo, float), np.asarray(hi, float), float(epsilon), groups)
+    return Dual(K, p, np.asarray(lo, float), np.asarray(hi, float), float(epsilon), groups, start)
 
 
 def c_svc_dual(K, sign, C):
@@ -119,6 +122,59 @@ def svr_dual(K, y, C, epsilon):
     y = np.asarray(y, dtype=np.float64)
     bound = np.broadcast_to(np.asarray(C, dtype=np.float64), y.shape)
     return dual(K, y, -bound, bound, epsilon=epsilon)
+
+
+def nu_svc_dual(K, sign, weight, nu):
+    """ν-SVC in LIBSVM's scaling: β from 0 to ``sign * weight``, each class a group of sum ±νΣw/2.
+
+    Its β is that of the C-SVC with C = 1/ρ, times the margin ρ. A row on the margin of class +1 has
+    Kβ + b = ρ, so that the offset of its group is b - ρ; that of class -1 is b + ρ.
+    """
+    sign = np.asarray(sign, dtype=np.float64)
+    bound = np.broadcast_to(np.asarray(weight, dtype=np.float64), sign.shape)
+    lo, hi = np.minimum(0.0, sign * bound), np.maximum(0.0, sign * bound)
+    start = nu * bound.sum() / 2 * sign * bound
+    for one in (1.0, -1.0):
+        start[sign == one] /= bound[sign == one].sum()
+    return dual(K, np.zeros(len(sign)), lo, hi, groups=np.where(sign > 0, 0, 1), start=start)
+
+
+def nu_svr_dual(K, y, C, nu):
+    """ν-SVR in two coefficients a row: one in [0, C], a group of sum νΣC/2, and one in [-C, 0].
+
+    The coefficient of the row is their sum. A row on the upper edge of the tube has y - Kβ = b + ε,
+    the offset of the first group; that of the second is b - ε.
+    """
+    y = np.asarray(y, dtype=np.float64)
+    bound = np.broadcast_to(np.asarray(C, dtype=np.float64), y.shape)
+    none, share = np.zeros(len(y)), nu * bound / 2
+    return dual(
+        np.tile(K, (2, 2)),
+        np.tile(y, 2),
+        np.concatenate([none, -bound]),
+        np.concatenate([bound, none]),
+        groups=np.repeat([0, 1], len(y)),
+        start=np.concatenate([share, -share]),
+    )
+
+
+def nu_svr_split(problem, coef, intercept):
+    """Both coefficients of the rows of a ``nu_svr_dual``, of which only their sum is known.
+
+    Where ε > 0 one of the two is zero. What is left of the sums of the groups then is nothing;
+    where it is something, ε = 0, and only rows on the function can have both coefficients.
+    """
+    n = len(coef)
+    bound = problem.hi[:n]
+    left = problem.start[:n].sum() - np.maximum(coef, 0.0).sum()
+    both = np.zeros(n)
+    distance = np.abs(problem.p[:n] - problem.K[:n, :n] @ coef - intercept)
+    for row in np.argsort(distance, kind="stable"):
+        if left <= 1e-9 * problem.start[:n].sum():  # rounding
+            break
+        both[row] = min(bound[row] - abs(coef[row]), left)
+        left -= both[row]
+    return np.concatenate([np.maximum(coef, 0.0) + both, np.minimum(coef, 0.0) - both])
 
 
 def objective(problem, beta):
@@ -142,13 +198,20 @@ def movable(problem, beta):
     return beta < problem.hi - slack, beta > problem.lo + slack
 
 
+def free_rows(problem, beta):
+    """Rows whose slope is the offset: not on a bound, nor on the kink, where it is no number."""
+    can_up, can_down = movable(problem, beta)
+    return can_up & can_down & ((problem.epsilon == 0) | (beta != 0))
+
+
 def exactly_on_bounds(problem, beta):
-    """Every coefficient is on a bound to the last bit: LIBSVM's offset then is the middle.
+    """Every coefficient is on a bound, or the kink, to the last bit: the offset is the middle.
 
     One that rounding left an ulp beside its bound counts as free in LIBSVM's rule, and its slope,
     which may be any in the interval, becomes the offset.
     """
-    return bool(((beta == problem.lo) | (beta == problem.hi)).all())
+    on_kink = (beta == 0) & (problem.epsilon > 0)
+    return bool(((beta == problem.lo) | (beta == problem.hi) | on_kink).all())
 
 
 def _slopes(problem, beta):
@@ -196,12 +259,11 @@ def offset(problem, beta):
     """LIBSVM's rule, per group: the mean slope of the free rows, else the middle of what fits.
 
     Without a free row every offset between the largest slope of a row that can go up and the
-    smallest slope of a row that can go down satisfies the optimality conditions.
+    smallest slope of a row that can go down satisfies the optimality conditions. Where nothing can
+    go up, or nothing down, the offset is the one end that there is (LIBSVM's is infinite).
     """
     up, _ = _slopes(problem, beta)
-    can_up, can_down = movable(problem, beta)
-    # Where ε > 0, a row at β = 0 sits on the kink and its slope is no single number: not free.
-    free = can_up & can_down & ((problem.epsilon == 0) | (beta != 0))
+    free = free_rows(problem, beta)
     offsets = []
     ends = zip(*offset_interval(problem, beta), strict=True)
     for group, (largest, smallest) in zip(np.unique(problem.groups), ends, strict=True):
@@ -209,7 +271,8 @@ def offset(problem, beta):
         if (free & inside).any():
             offsets.append(up[free & inside].mean())
         else:
-            offsets.append((largest + smallest) / 2)
+            ends = np.array([largest, smallest])
+            offsets.append(ends[np.isfinite(ends)].mean())
     return np.array(offsets)
 
 
@@ -217,10 +280,9 @@ def solve(problem, *, start=None, tol=1e-10, max_iter=200_000):
     """Sequential minimal optimisation, one pair at a time, until the KKT gap is below ``tol``.
 
     The pair is the most violating row that can go up, and the row going down that gains most by
-    the second-order estimate. ``start`` fixes what Σβ is in each group; default: all zero.
+    the second-order estimate. ``start`` fixes what Σβ is in each group; default: the problem's.
     """
-    n = len(problem.p)
-    beta = np.zeros(n) if start is None else np.array(start, dtype=np.float64)
+    beta = np.array(problem.start if start is None else start, dtype=np.float64)
     diagonal = np.diag(problem.K)
     n_iter = 0
     while n_iter < max_iter:
@@ -366,11 +428,24 @@ class Tolerance:
 
     objective: float
     distance: float
-    offset: float
+    offsets: np.ndarray  # of each group
+
+    @property
+    def offset(self):
+        """Of the mean of the offsets, the intercept, or half their difference: ρ, or ε."""
+        return self.offsets.mean()
 
     def of_decisions(self, squared_norms):
         """|f₁(x) - f₂(x)| ≤ ‖φ(x)‖ ‖w₁ - w₂‖ + |b₁ - b₂|, where ``squared_norms`` are k(x, x)."""
         return np.sqrt(np.maximum(squared_norms, 0.0)) * self.distance + self.offset
+
+    def of_scaled_decisions(self, squared_norms, scale_1, decisions_2):
+        """The same for f₁/s₁ and f₂/s₂, whose scales s are half the difference of the offsets.
+
+        f₁/s₁ - f₂/s₂ = (f₁ - f₂)/s₁ + (f₂/s₂)(s₂ - s₁)/s₁, where ``decisions_2`` are f₂/s₂.
+        """
+        norms = np.sqrt(np.maximum(squared_norms, 0.0))
+        return (norms * self.distance + (1 + np.abs(decisions_2)) * self.offset) / scale_1
 
 
 def rounding(K, beta):
@@ -387,32 +462,37 @@ def tolerance(problem, beta_1, beta_2, tol):
     """What follows for two solutions when both have a KKT gap below their ``gap_tolerance``.
 
     Let Δ = β₂ - β₁. Both are feasible, so Δ only moves coefficients that can move and sums to
-    zero; such a move gains at most gap·½‖Δ‖₁ to first order, and K is positive semidefinite:
+    zero in each group; such a move gains at most gap·½‖Δ‖₁ to first order, and K is positive
+    semidefinite:
 
     - objectives: f(β₁) - f(β₂) ≤ gap₁·½‖Δ‖₁, and the other way round with gap₂;
     - weights: ‖w₁ - w₂‖² = ΔᵀKΔ = (g₁ - g₂)ᵀΔ ≤ (gap₁ + gap₂)·½‖Δ‖₁;
-    - offsets: each lies within its gap of g at every free row, so one row that is free in both
-      ties them together. Where all rows are on their bounds each is the middle of the same
-      interval. Otherwise the offset is not unique (any value of an interval is optimal, and
-      rounding decides whether a row counts as free): no finite tolerance.
+    - offsets: each lies within its gap of the slope of every free row of its group, so one row
+      that is free in both, on the same side of the kink, ties them together. Where all rows are
+      on their bounds each is the middle of the same interval. Otherwise the offset is not unique
+      (any value of an interval is optimal, and rounding decides whether a row counts as free): no
+      finite tolerance.
     """
     gaps = gap_tolerance(problem, beta_1, tol) + gap_tolerance(problem, beta_2, tol)
     moved = np.abs(beta_2 - beta_1).sum()
     magnitude = np.abs(problem.p @ beta_1) + np.abs(beta_1 @ problem.K @ beta_1)
     distance = np.sqrt(0.5 * gaps * moved)
 
-    (up_1, down_1), (up_2, down_2) = movable(problem, beta_1), movable(problem, beta_2)
     norms = np.sqrt(np.maximum(np.diag(problem.K), 0.0))
-    free_in_both = up_1 & down_1 & up_2 & down_2
-    if free_in_both.any():
-        offset_apart = gaps + distance * norms[free_in_both].min()
-    elif np.array_equal(beta_1, beta_2) and exactly_on_bounds(problem, beta_1):
-        offset_apart = gaps
-    else:
-        offset_apart = np.inf
+    free_in_both = free_rows(problem, beta_1) & free_rows(problem, beta_2)
+    if problem.epsilon > 0:
+        free_in_both &= np.sign(beta_1) == np.sign(beta_2)
+    same_bounds = np.array_equal(beta_1, beta_2) and exactly_on_bounds(problem, beta_1)
+    offsets = []
+    for group in np.unique(problem.groups):
+        tied = free_in_both & (problem.groups == group)
+        if tied.any():
+            offsets.append(gaps + distance * norms[tied].min())
+        else:
+            offsets.append(gaps if same_bounds else np.inf)
     return Tolerance(
         # 1e-12: the two objectives are themselves sums in float64.
         objective=0.5 * gaps * moved + 1e-12 * (1 + magnitude),
         distance=distance,
-        offset=offset_apart,
+        offsets=np.array(offsets),
     )

@@ -134,9 +134,17 @@ def largest_nu(totals: Floats) -> float:
     return float(2 * ordered[0] / (ordered[0] + ordered[-1]))
 
 
-def epsilon_svr(y: Floats, C: Floats, epsilon: float) -> Problem:
-    """An ε-SVR with a bound for each row."""
-    return Problem(rows=_numbers(len(y)), linear=y, lower=-C, upper=C, kink=epsilon)
+def epsilon_svr(y: Floats, C: Floats, epsilon: float, unit: float) -> Problem:
+    """An ε-SVR with a bound for each row, in units of :func:`unit_of_tube`."""
+    return Problem(
+        rows=_numbers(len(y)), linear=y / unit, lower=-C / unit, upper=C / unit, kink=epsilon / unit
+    )
+
+
+def unit_of_tube(epsilon: float, tol: float) -> float:
+    """A unit, next to 1, in which ε is a float32, as the solver keeps it; 1 where tol hides it."""
+    rounded = float(np.float32(epsilon))
+    return epsilon / rounded if abs(epsilon - rounded) > 1e-3 * tol else 1.0
 
 
 def nu_svr(y: Floats, C: Floats, nu: float) -> Problem:

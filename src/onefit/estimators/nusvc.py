@@ -165,7 +165,9 @@ class NuSVC(KernelClassifier):
     def _problems(self, starts: list[int], class_weight: Floats, weights: Floats) -> list[Problem]:
         totals = np.sort([weights[first:last].sum() for first, last in pairwise(starts)])
         if self.nu * (totals[0] + totals[-1]) / 2 > totals[0]:
-            possible = math.floor(1e6 * largest_nu(totals)) / 1e6
+            largest = largest_nu(totals)
+            digits = 10.0 ** (5 - math.floor(math.log10(largest)))
+            possible = math.floor(largest * digits) / digits  # never rounded up
             raise ValueError(
                 f"specified nu is infeasible: nu={self.nu}, but at most {possible} is possible "
                 f"with these classes: the smallest has {totals[0]:g} samples (or their weights), "
@@ -179,11 +181,12 @@ class NuSVC(KernelClassifier):
     ) -> tuple[list[Floats], list[float], dict[str, Any]]:
         models = [nu_svc_model(solution) for solution in solutions]
         rho = np.array([model.rho for model in models])
-        if not (rho > 0).all():
+        # Two offsets that are known to tol have a difference that is known to tol.
+        if not (rho > 1e-3 * self.tol).all():
             raise ValueError(
-                "The dual coefficients or intercepts are not finite: the margin of a pair of "
-                f"classes is 0 with nu={self.nu}, as when their rows coincide. A smaller nu may "
-                "leave a margin."
+                "The dual coefficients or intercepts are not finite: a pair of classes has no "
+                f"margin with nu={self.nu} (rho={rho.min():.3g} with tol={self.tol:g}). A larger "
+                "nu may leave a margin, unless the rows of the classes coincide."
             )
         return (
             [model.beta for model in models],

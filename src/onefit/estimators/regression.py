@@ -14,6 +14,9 @@ from onefit.estimators.base import KernelMachine, MatrixLike, Model, Training, d
 from onefit.kernels import Floats, Matrix
 from onefit.problem import Problem
 
+# The solver keeps differences of targets in float32.
+LARGEST_TARGET = 1e29
+
 
 class KernelRegressor(RegressorMixin, KernelMachine):  # type: ignore[misc]
     """Base of the regressors: one problem, one function."""
@@ -33,8 +36,11 @@ class KernelRegressor(RegressorMixin, KernelMachine):  # type: ignore[misc]
             y = y.astype(np.float64, copy=False)
         except (TypeError, ValueError) as error:
             raise ValueError(f"y must be numbers for {type(self).__name__}: {error}") from None
-        if not np.isfinite(y).all():
-            raise ValueError("y contains NaN or infinity; it must be finite numbers.")
+        if not (np.abs(y) <= LARGEST_TARGET).all():  # not true of NaN
+            raise ValueError(
+                "y contains NaN, infinity or a value that is too large; it must be finite numbers "
+                f"of at most {LARGEST_TARGET:g}."
+            )
         order = np.arange(len(y))
         if weights is None:
             weights = np.ones(len(y))

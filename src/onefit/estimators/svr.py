@@ -8,9 +8,10 @@ from typing import Any, ClassVar, Literal
 
 from sklearn.utils._param_validation import Interval
 
-from onefit.estimators.regression import KernelRegressor
+from onefit import _core
+from onefit.estimators.regression import LARGEST_TARGET, KernelRegressor
 from onefit.kernels import Floats
-from onefit.problem import Problem, epsilon_svr
+from onefit.problem import Problem, epsilon_svr, unit_of_tube
 
 
 class SVR(KernelRegressor):
@@ -121,4 +122,13 @@ class SVR(KernelRegressor):
         self.n_jobs = n_jobs
 
     def _problem(self, y: Floats, weights: Floats) -> Problem:
-        return epsilon_svr(y, self.C * weights, float(self.epsilon))
+        if self.epsilon > LARGEST_TARGET:
+            raise ValueError(f"epsilon={self.epsilon} is too large; at most {LARGEST_TARGET:g}.")
+        return epsilon_svr(y, self.C * weights, float(self.epsilon), self._unit)
+
+    def _function(self, solution: _core.Solution) -> tuple[Floats, float, dict[str, Any]]:
+        return solution.beta * self._unit, solution.offset * self._unit, {}
+
+    @property
+    def _unit(self) -> float:
+        return unit_of_tube(float(self.epsilon), float(self.tol))
