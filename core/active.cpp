@@ -101,4 +101,44 @@ float ActiveSet::entry(const ActiveRow& row, std::size_t position) const {
   return 0.0F;
 }
 
+void ActiveSet::entries(const ActiveRow& row, std::span<const std::size_t> positions,
+                        double* out) const {
+  std::size_t k = 0;
+  for (const Segment& s : segments_) {
+    const float* values = row.at(s) - s.first;
+    for (; k < positions.size() && positions[k] < s.last; ++k) {
+      out[k] = static_cast<double>(values[positions[k]]);
+    }
+  }
+}
+
+bool add_rows(ActiveSet& active, std::span<const std::size_t> positions,
+              std::span<const double> coef, std::size_t threads, Interrupt& interrupt,
+              double* sum) {
+  constexpr std::size_t kRows = 4;
+  ActiveRow rows[kRows];
+  std::vector<std::int32_t> also;
+  for (std::size_t k0 = 0; k0 < positions.size(); k0 += kRows) {
+    if (interrupt.requested()) return false;
+    double factor[kRows] = {};
+    for (std::size_t r = 0; r < kRows; ++r) {
+      const std::size_t k = std::min(k0 + r, positions.size() - 1);
+      if (k0 + r < positions.size()) factor[r] = coef[k];
+      if (!active.has(positions[k])) {
+        also.clear();
+        for (std::size_t l = k + 1; l < positions.size() && also.size() < kQueries; ++l) {
+          also.push_back(active.column(positions[l]));
+        }
+      }
+      active.row(positions[k], also, threads, nullptr, rows[r]);
+    }
+    for (const Segment& s : active.segments()) {
+      const float* at[kRows];
+      for (std::size_t r = 0; r < kRows; ++r) at[r] = rows[r].at(s);
+      loops().accumulate4(s.size(), sum + s.first, at, factor);
+    }
+  }
+  return true;
+}
+
 }  // namespace onefit

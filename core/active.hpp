@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "buffer.hpp"
+#include "interrupt.hpp"
 #include "store.hpp"
 
 namespace onefit {
@@ -60,6 +61,8 @@ class ActiveSet {
 
   // Entry of a position in a row that `row` has given.
   float entry(const ActiveRow& row, std::size_t position) const;
+  // Entries of positions, which rise.
+  void entries(const ActiveRow& row, std::span<const std::size_t> positions, double* out) const;
 
  private:
   bool compact() const { return !slot_of_.empty(); }
@@ -79,5 +82,10 @@ class ActiveSet {
   std::size_t stride_ = 0;
   std::size_t next_slot_ = 0;
 };
+
+// sum += coef[k] * the row of positions[k], at all positions and in double precision; false when
+// interrupted.
+bool add_rows(ActiveSet& active, std::span<const std::size_t> positions,
+              std::span<const double> coef, std::size_t threads, Interrupt& interrupt, double* sum);
 
 }  // namespace onefit

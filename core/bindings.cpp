@@ -14,6 +14,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "lapack.hpp"
 #include "loops.hpp"
 #include "solve_many.hpp"
 #include "source.hpp"
@@ -336,6 +337,15 @@ NB_MODULE(_core, m) {
         "Solves each problem to the KKT gap `tol`; Ctrl-C stops it. With `forget`, kernel entries "
         "are given up as soon as no problem of this call needs them. `progress` is called now and "
         "then with the share of the work that is done, and stops it by returning True.");
+
+  m.def(
+      "use_lapack",
+      [](const nb::capsule& potrf, const nb::capsule& trsv) {
+        lapack().potrf = reinterpret_cast<decltype(Lapack::potrf)>(potrf.data());
+        lapack().trsv = reinterpret_cast<decltype(Lapack::trsv)>(trsv.data());
+      },
+      "potrf"_a, "trsv"_a,
+      "Takes dpotrf and dtrsv as scipy.linalg.cython_lapack and cython_blas export them.");
 
   m.def(
       "instruction_sets",

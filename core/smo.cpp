@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <type_traits>
 
 #include "active.hpp"
 #include "gap_watch.hpp"
 #include "kkt.hpp"
+#include "likely_rows.hpp"
+#include "newton.hpp"
 #include "passes.hpp"
 #include "precise.hpp"
 
@@ -18,12 +21,10 @@ namespace {
 constexpr std::size_t kShrinkFrom = 300;
 // Variables are dropped when at most this share of them would remain.
 constexpr double kShrinkTo = 0.7;
-// Rows that one search for likely rows finds: a few batches.
-constexpr std::size_t kLikely = 16;
-// Iterations without a search after one that found fewer: the rows needed are nearly all there.
-constexpr std::int64_t kSearchPause = 64;
 // Iterations between looks at the interrupt.
 constexpr std::int64_t kPoll = 128;
+// Iterations between looks whether a step of all free variables pays.
+constexpr std::int64_t kNewtonEvery = 128;
 // A solve gives up when so many iterations together (or this many times the number of variables)
 // improve the objective by less than this part of it. Low-rank kernels with a large C get there:
 // float32 entries make them slightly indefinite, and a tight tolerance is then out of reach, unless
@@ -66,7 +67,6 @@ class Smo {
       gradient_ = problem.linear;
     }
     columns_.reserve(n_);
-    likely_.reserve(kLikely);
     also_.reserve(kQueries);
   }
 
@@ -113,32 +113,13 @@ class Smo {
     ActiveSet all;
     all.set(store_, problem_.rows, problem_.split, 0);
     std::vector<std::size_t> nonzero;
+    std::vector<double> coef;
     for (std::size_t v = 0; v < n_; ++v) {
-      if (beta_[v] != 0.0) nonzero.push_back(v);
+      if (beta_[v] == 0.0) continue;
+      nonzero.push_back(v);
+      coef.push_back(-beta_[v]);
     }
-    constexpr std::size_t kRows = 4;
-    ActiveRow rows[kRows];
-    double coef[kRows];
-    for (std::size_t k0 = 0; k0 < nonzero.size(); k0 += kRows) {
-      if (interrupt_.requested()) return false;
-      for (std::size_t r = 0; r < kRows; ++r) {
-        const std::size_t k = std::min(k0 + r, nonzero.size() - 1);
-        coef[r] = k0 + r < nonzero.size() ? -beta_[nonzero[k]] : 0.0;
-        if (!all.has(nonzero[k])) {
-          also_.clear();
-          for (std::size_t l = k + 1; l < nonzero.size() && also_.size() < kQueries; ++l) {
-            also_.push_back(problem_.rows[nonzero[l]]);
-          }
-        }
-        all.row(nonzero[k], also_, settings_.threads, nullptr, rows[r]);
-      }
-      for (const Segment& s : all.segments()) {
-        const float* at[kRows];
-        for (std::size_t r = 0; r < kRows; ++r) at[r] = rows[r].at(s);
-        loops().accumulate4(s.size(), gradient_.data() + s.first, at, coef);
-      }
-    }
-    return true;
+    return add_rows(all, nonzero, coef, settings_.threads, interrupt_, gradient_.data());
   }
 
   // ---- the active set ---------------------------------------------------------------------------
@@ -238,56 +219,85 @@ class Smo {
     return best;
   }
 
-  // Rows to evaluate along with one that is missing: the worst violators that the store does not
-  // have. Finding them takes a pass over all variables, so that several batches are found at a
-  // time.
-  template <class G>
-  void choose_likely(std::int32_t missing, const G* g, const GroupState<G>* groups) {
-    also_.clear();
-    const std::size_t count = store_.preferred_rows() - 1;
-    for (bool searched = false; also_.size() < count;) {
-      if (next_likely_ == likely_.size()) {
-        if (searched || n_iter_ < search_from_) return;
-        searched = true;
-        collect_likely(g, groups);
-        if (likely_.size() < kLikely) search_from_ = n_iter_ + kSearchPause;
-        continue;
-      }
-      const std::int32_t row = likely_[next_likely_++].row;
-      if (row != missing && !store_.has(row, active_.blocks())) also_.push_back(row);
-    }
-  }
-
-  template <class G>
-  void collect_likely(const G* g, const GroupState<G>* groups) {
-    likely_.clear();
-    next_likely_ = 0;
-    G threshold = 0;
-    for (std::size_t p = 0; p < active_.size(); ++p) {
-      const GroupState<G>& s = groups[active_.group(p)];
-      const G up = g[p] + static_cast<G>(up_[p]) - s.min_low;
-      const G low = s.max_up - g[p] - static_cast<G>(low_[p]);
-      const G violation = up > low ? up : low;
-      if (!(violation > threshold) || store_.has(active_.column(p), active_.blocks())) continue;
-      if (likely_.size() == kLikely) likely_.pop_back();
-      const Likely entry{static_cast<double>(violation), active_.column(p)};
-      likely_.insert(std::upper_bound(likely_.begin(), likely_.end(), entry,
-                                      [](const Likely& a, const Likely& b) {
-                                        return a.violation > b.violation;
-                                      }),
-                     entry);
-      if (likely_.size() == kLikely) threshold = static_cast<G>(likely_.back().violation);
-    }
-  }
-
   template <class G>
   void fetch(const G* g, const GroupState<G>* groups, std::size_t position, const ActiveRow* keep,
              ActiveRow& out) {
     if (!active_.has(position)) {
-      choose_likely(active_.column(position), g, groups);
+      likely_.choose(store_, active_, position, g, up_.data(), low_.data(), groups, n_iter_, also_);
       until_poll_ = 0;  // evaluating a batch can take long: look at the interrupt after it
     }
     active_.row(position, also_, settings_.threads, keep, out);
+  }
+
+  // ---- all free variables at once ---------------------------------------------------------------
+
+  bool is_free(std::size_t p) const { return up_[p] == low_[p]; }
+
+  std::size_t count_free() const {
+    std::size_t count = 0;
+    for (std::size_t p = 0; p < active_.size(); ++p) count += is_free(p) ? 1 : 0;
+    return count;
+  }
+
+  // Takes a Newton step of the free variables; false when there is none to take.
+  template <class G>
+  bool step_of_all_free(G* g) {
+    std::vector<std::size_t> positions;
+    for (std::size_t p = 0; p < active_.size(); ++p) {
+      if (is_free(p)) positions.push_back(p);
+    }
+    const std::size_t count = positions.size();
+    FreeVariables free;
+    free.matrix.resize(count * count);
+    ActiveRow row;
+    for (std::size_t k = 0; k < count; ++k) {
+      if (k % kPoll == 0 && interrupt_.requested()) return false;
+      const std::size_t p = positions[k];
+      const auto v = static_cast<std::size_t>(variable_[p]);
+      also_.clear();
+      active_.row(p, also_, settings_.threads, nullptr, row);
+      active_.entries(row, positions, free.matrix.data() + k * count);
+      free.residual.push_back(static_cast<double>(g[p]) + static_cast<double>(up_[p]));
+      free.group.push_back(static_cast<std::uint8_t>(active_.group(p)));
+      free.room_up.push_back(room_up(problem_, v, beta_[v]));
+      free.room_down.push_back(room_down(problem_, v, beta_[v]));
+    }
+    const std::vector<double> residual = free.residual;
+    const std::vector<double> step = newton_step(free);
+    if (step.empty()) return false;
+
+    std::vector<double> change(active_.size(), 0.0);
+    if (!add_rows(active_, positions, step, settings_.threads, interrupt_, change.data())) {
+      return false;
+    }
+    for (std::size_t p = 0; p < active_.size(); ++p) g[p] -= static_cast<G>(change[p]);
+    for (std::size_t k = 0; k < count; ++k) {
+      const std::size_t p = positions[k];
+      const auto v = static_cast<std::size_t>(variable_[p]);
+      beta_[v] = moved(problem_, v, beta_[v], step[k],
+                       step[k] > 0.0 ? free.room_up[k] : free.room_down[k]);
+      up_[p] = up_shift<float>(problem_, v, beta_[v]);
+      low_[p] = low_shift<float>(problem_, v, beta_[v]);
+      progress_ += step[k] * (residual[k] - 0.5 * change[p]);
+    }
+    ++n_iter_;
+    return true;
+  }
+
+  // Takes such a step when it is likely to pay; whether it did change anything.
+  template <class G>
+  bool try_newton(G* g, GroupState<G>* groups) {
+    bool stepped = false;
+    const std::size_t free = count_free();
+    if (newton_.pays(n_iter_, free, active_.size())) {
+      const double before = progress_;
+      stepped = step_of_all_free(g);
+      sweep<G>(g, nullptr, nullptr, G{0}, groups);
+      newton_.note(n_iter_, free, active_.size(), progress_ - before, before - noted_progress_,
+                   kNewtonEvery);
+    }
+    noted_progress_ = progress_;
+    return stepped;
   }
 
   template <class G>
@@ -301,6 +311,7 @@ class Smo {
     // LIBSVM's rhythm: often enough for small problems, seldom enough for large ones.
     const std::int64_t shrink_every = static_cast<std::int64_t>(std::min<std::size_t>(n_, 1000));
     std::int64_t until_shrink = shrink_every;
+    std::int64_t until_newton = kNewtonEvery;
     const bool watched = std::is_same_v<G, double> && can_solve_precisely(n_);
     GapWatch watch(n_iter_,
                    std::max(kPatience, kPatiencePerVariable * static_cast<std::int64_t>(n_)));
@@ -323,6 +334,10 @@ class Smo {
           sweep<G>(g, nullptr, nullptr, G{0}, groups);
           continue;
         }
+      }
+      if (--until_newton <= 0) {
+        until_newton = kNewtonEvery;
+        if (try_newton(g, groups)) continue;
       }
 
       std::size_t i = 0;
@@ -382,7 +397,7 @@ class Smo {
   bool made_progress() {
     total_progress_ += progress_;
     const bool enough = progress_ > kLeastProgress * total_progress_;
-    progress_ = 0.0;
+    progress_ = noted_progress_ = 0.0;
     until_progress_ = window();
     return enough;
   }
@@ -432,11 +447,6 @@ class Smo {
     return solution_at<float>(problem_, std::move(beta_), std::move(gradient_), n_iter_, status);
   }
 
-  struct Likely {
-    double violation;
-    std::int32_t row;
-  };
-
   KernelStore& store_;
   const Problem& problem_;
   const Settings& settings_;
@@ -459,17 +469,17 @@ class Smo {
 
   // Work space, reserved once.
   std::vector<std::int32_t> columns_;
-  std::vector<Likely> likely_;
-  std::size_t next_likely_ = 0;
-  std::int64_t search_from_ = 0;
+  LikelyRows likely_;
   std::vector<std::int32_t> also_;
   std::vector<float> zeros_;
 
   std::int64_t n_iter_ = 0;
   std::int64_t until_poll_ = 0;
   std::int64_t until_progress_ = window();
+  NewtonSchedule newton_;
   double first_gap_ = 0.0;
   double progress_ = 0.0;
+  double noted_progress_ = 0.0;
   double total_progress_ = 0.0;
 };
 

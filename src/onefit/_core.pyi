@@ -6,6 +6,7 @@ from typing import Annotated, overload
 
 import numpy
 from numpy.typing import NDArray
+from typing_extensions import CapsuleType
 
 
 class KernelKind(enum.Enum):
@@ -121,6 +122,11 @@ class Solution:
 def solve(store: KernelStore, problems: Sequence[Problem], tol: float = 0.001, max_iter: int = -1, shrinking: bool = True, threads: int = 1, forget: bool = False, progress: object | None = None) -> list[Solution]:
     """
     Solves each problem to the KKT gap `tol`; Ctrl-C stops it. With `forget`, kernel entries are given up as soon as no problem of this call needs them. `progress` is called now and then with the share of the work that is done, and stops it by returning True.
+    """
+
+def use_lapack(potrf: CapsuleType, trsv: CapsuleType) -> None:
+    """
+    Takes dpotrf and dtrsv as scipy.linalg.cython_lapack and cython_blas export them.
     """
 
 def instruction_sets() -> list[str]:

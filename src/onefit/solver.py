@@ -6,11 +6,15 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from scipy.linalg import cython_blas, cython_lapack
 from sklearn.exceptions import ConvergenceWarning
 
 from onefit import _core
 from onefit.kernels import NOT_FINITE
 from onefit.problem import Problem
+
+# SciPy carries LAPACK; the core takes what it needs from there.
+_core.use_lapack(cython_lapack.__pyx_capi__["dpotrf"], cython_blas.__pyx_capi__["dtrsv"])
 
 
 @dataclass(frozen=True)
