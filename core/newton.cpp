@@ -43,6 +43,7 @@ class Step {
       ++repeats;
       if (unevenness() <= kEven * first) break;
     }
+    balance(step);
     return step;
   }
 
@@ -142,6 +143,25 @@ class Step {
       add_to_border(std::move(unit));
     }
     return share;
+  }
+
+  // Takes what rounding has left of the sum of each group from the variable with most room.
+  void balance(std::vector<double>& step) const {
+    for (std::uint8_t group = 0; group < 2; ++group) {
+      double sum = 0.0;
+      double most = 0.0;
+      std::size_t widest = step.size();
+      for (std::size_t i = 0; i < step.size(); ++i) {
+        if (free_.group[i] != group) continue;
+        sum += step[i];
+        const double room = std::min(free_.room_up[i] - step[i], free_.room_down[i] + step[i]);
+        if (!fixed_[i] && room > most) {
+          most = room;
+          widest = i;
+        }
+      }
+      if (std::abs(sum) < most) step[widest] -= sum;
+    }
   }
 
   double offset(std::size_t i) const { return multipliers_[group_column_[free_.group[i]]]; }
