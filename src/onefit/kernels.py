@@ -133,8 +133,9 @@ def _without_empty_columns(X: Matrix) -> Matrix:
 
 def _only_support_columns(X: Matrix, support: Matrix) -> tuple[Matrix, Matrix]:
     """Both in the columns that the support vectors use, and one for the norms of the others."""
+    X = sp.csr_array(X)  # of a matrix, sums are of another shape
     used = np.unique(support.indices)
-    kept = sp.csr_array(X)[:, used]
+    kept = X[:, used]
     rest = X.multiply(X).sum(axis=1) - kept.multiply(kept).sum(axis=1)
     rest = sp.csr_array(np.sqrt(np.maximum(np.asarray(rest).reshape(-1, 1), 0.0)))
     nothing = sp.csr_array((support.shape[0], 1))

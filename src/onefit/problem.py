@@ -115,17 +115,20 @@ class NuSVCModel(NamedTuple):
     beta: Floats
     intercept: float
     rho: float
+    has_margin: bool
 
 
-def nu_svc_model(solution: _core.Solution) -> NuSVCModel:
-    """The C-SVC that a solved ν-SVC is equivalent to: the one with C = 1/ρ."""
+def nu_svc_model(solution: _core.Solution, tol: float) -> NuSVCModel:
+    """The C-SVC that a solved ν-SVC is equivalent to: the one with C = 1/ρ.
+
+    Where there is no margin, ρ is 0 as far as two offsets that are known to ``tol`` can tell; a
+    small part of ``tol`` then takes its place.
+    """
     first, second = solution.offsets
     # On the margin K b + i = ±ρ, and the gradient is -K b.
-    rho, intercept = (second - first) / 2, (first + second) / 2
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return NuSVCModel(
-            np.divide(solution.beta, rho), float(np.divide(intercept, rho)), float(rho)
-        )
+    margin, intercept = (second - first) / 2, (first + second) / 2
+    rho = max(margin, 1e-3 * tol)
+    return NuSVCModel(solution.beta / rho, intercept / rho, rho, margin == rho)
 
 
 def largest_nu(totals: Floats) -> float:

@@ -20,7 +20,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, validate_dat
 
 from onefit import _core
 from onefit.estimators.callbacks import CallbackSupportMixin, FitTask
-from onefit.estimators.validation import QuickParameterValidation, is_plain
+from onefit.estimators.validation import QuickParameterValidation, features_kept, is_plain
 from onefit.kernels import (
     NOT_FINITE,
     Floats,
@@ -107,6 +107,10 @@ class KernelMachine(CallbackSupportMixin, QuickParameterValidation):  # type: ig
         -------
         self : object
         """
+        with features_kept(self):
+            return self._fit(X, y, sample_weight)
+
+    def _fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None) -> Self:
         task = FitTask(self, X, y, sample_weight)
         X, targets = self._check_training_data(X, y)
         training = self._training(targets, self._check_weights(sample_weight, X))
@@ -144,6 +148,8 @@ class KernelMachine(CallbackSupportMixin, QuickParameterValidation):  # type: ig
             raise TypeError("Sparse precomputed kernels are not supported.")
         if callable(self.kernel):
             check_consistent_length(X, y)
+            if _num_samples(X) == 0:
+                raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
             return X, column_or_1d(y, warn=True)
         if is_plain(X, y):
             self.n_features_in_ = X.shape[1]
@@ -169,6 +175,11 @@ class KernelMachine(CallbackSupportMixin, QuickParameterValidation):  # type: ig
         """Weights as an array, or None; rows with a weight of 0 or less take no part."""
         if sample_weight is None:
             return None
+        if isinstance(sample_weight, Real):
+            raise ValueError(
+                f"sample_weight must be of shape ({_num_samples(X)},); "
+                f"got the scalar {sample_weight!r}."
+            )
         weights: Floats = check_array(
             sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
         )

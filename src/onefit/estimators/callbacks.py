@@ -33,6 +33,8 @@ class FitTask:
         self._fit = estimator._init_callback_context(max_subtasks=STEPS)
         self._fit.call_on_fit_task_begin(estimator=estimator, **self._data)
         self._done = 0
+        self._looks = 0
+        self._next_look = 2
         self._begin_step()
 
     @property
@@ -41,9 +43,18 @@ class FitTask:
         return self._advance if self._watched else None
 
     def _advance(self, share: float) -> bool:
-        """Ends the steps that are done; whether a callback asks to stop."""
+        """Ends the steps that are done; whether a callback asks to stop.
+
+        Called again and again without progress it ends a step now and then all the same, ever more
+        seldom: callbacks are heard only then, and one of them may watch the time.
+        """
+        done = int(share * STEPS)
+        self._looks += 1
+        if self._looks == self._next_look:
+            self._next_look *= 2
+            done = max(done, self._done + 1)
         stop = False
-        while self._done < min(int(share * STEPS), STEPS - 1):
+        while self._done < min(done, STEPS - 1):
             stop |= self._end_step()
             self._begin_step()
         return stop

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from itertools import pairwise
 from numbers import Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 
 from onefit import _core
@@ -179,15 +181,19 @@ class NuSVC(KernelClassifier):
     def _pair_models(
         self, solutions: list[_core.Solution]
     ) -> tuple[list[Floats], list[float], dict[str, Any]]:
-        models = [nu_svc_model(solution) for solution in solutions]
-        rho = np.array([model.rho for model in models])
-        # Two offsets that are known to tol have a difference that is known to tol.
-        if not (rho > 1e-3 * self.tol).all():
-            raise ValueError(
-                "The dual coefficients or intercepts are not finite: a pair of classes has no "
-                f"margin with nu={self.nu} (rho={rho.min():.3g} with tol={self.tol:g}). A larger "
-                "nu may leave a margin, unless the rows of the classes coincide."
+        models = [nu_svc_model(solution, self.tol) for solution in solutions]
+        if any(
+            solution.status == _core.Status.converged and not model.has_margin
+            for solution, model in zip(solutions, models, strict=True)
+        ):
+            warnings.warn(
+                f"A pair of classes has no margin with nu={self.nu} (as far as tol={self.tol:g} "
+                "can tell): its decision function is hardly determined. A larger nu may leave a "
+                "margin, unless the rows of the classes coincide.",
+                ConvergenceWarning,
+                stacklevel=5,
             )
+        rho = np.array([model.rho for model in models])
         return (
             [model.beta for model in models],
             [model.intercept for model in models],

@@ -1,11 +1,13 @@
 """Short cuts through scikit-learn's validation, for fits that take less time than it does.
 
-Neither changes what is accepted: both only recognise, in microseconds, what scikit-learn's own
+None changes what is accepted: they only recognise, in microseconds, what scikit-learn's own
 checks are known to let pass, and leave everything else to them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -32,6 +34,24 @@ class QuickParameterValidation(BaseEstimator):  # type: ignore[misc]
             if len(_valid) >= _MOST_VALID:
                 _valid.clear()
             _valid.add(key)
+
+
+@contextmanager
+def features_kept(estimator: BaseEstimator) -> Iterator[None]:
+    """Puts back what an estimator knew of its features when a fit fails.
+
+    scikit-learn sets it as soon as it has looked at X; an earlier model would no longer predict.
+    """
+    known = vars(estimator)
+    names = ("n_features_in_", "feature_names_in_")
+    earlier = {name: known[name] for name in names if name in known}
+    try:
+        yield
+    except BaseException:
+        for name in names:
+            known.pop(name, None)
+        known.update(earlier)
+        raise
 
 
 def is_plain(X: Any, y: Any) -> bool:
