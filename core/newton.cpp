@@ -8,11 +8,10 @@
 namespace onefit {
 namespace {
 
-// Added to the diagonal, as a part of its mean: float32 entries make a matrix that is singular in
-// truth slightly indefinite. The residual is kept free of it, so that repeating the step removes
-// what it changed.
-constexpr double kRidge = 1e-6;
-constexpr double kLargestRidge = 1e-4;
+// A ridge is added to the diagonal, as a part of its mean: rounding makes a matrix that is singular
+// in truth slightly indefinite. Where it is too small it is raised, up to this many times tenfold.
+// The residual is kept free of it, so that repeating the step removes what it changed.
+constexpr int kRidges = 3;
 constexpr int kRepeats = 3;
 // A residual is even when it has shrunk to this part of what it was.
 constexpr double kEven = 1e-9;
@@ -52,9 +51,9 @@ class Step {
     const std::size_t n = free_.size();
     double mean = 0.0;
     for (std::size_t i = 0; i < n; ++i) mean += free_.matrix[i * n + i] / static_cast<double>(n);
-    for (double ridge = kRidge; ridge <= kLargestRidge; ridge *= 10.0) {
+    ridge_ = free_.ridge * mean;
+    for (int k = 0; k < kRidges; ++k, ridge_ *= 10.0) {
       factor_ = free_.matrix;
-      ridge_ = ridge * mean;
       for (std::size_t i = 0; i < n; ++i) factor_[i * n + i] += ridge_;
       char lower = 'L';
       int info = 0;
@@ -149,18 +148,17 @@ class Step {
   void balance(std::vector<double>& step) const {
     for (std::uint8_t group = 0; group < 2; ++group) {
       double sum = 0.0;
+      for (std::size_t i = 0; i < step.size(); ++i) sum += free_.group[i] == group ? step[i] : 0.0;
       double most = 0.0;
       std::size_t widest = step.size();
       for (std::size_t i = 0; i < step.size(); ++i) {
-        if (free_.group[i] != group) continue;
-        sum += step[i];
-        const double room = std::min(free_.room_up[i] - step[i], free_.room_down[i] + step[i]);
-        if (!fixed_[i] && room > most) {
+        const double room = sum > 0.0 ? free_.room_down[i] + step[i] : free_.room_up[i] - step[i];
+        if (free_.group[i] == group && room > most) {
           most = room;
           widest = i;
         }
       }
-      if (std::abs(sum) < most) step[widest] -= sum;
+      if (widest < step.size()) step[widest] -= std::clamp(sum, -most, most);
     }
   }
 

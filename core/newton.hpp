@@ -16,6 +16,9 @@
 #include <utility>
 #include <vector>
 
+#include "kkt.hpp"
+#include "problem.hpp"
+
 namespace onefit {
 
 // The free variables of a problem.
@@ -25,7 +28,15 @@ struct FreeVariables {
   std::vector<std::uint8_t> group;
   std::vector<double> room_up;  // how far each may go
   std::vector<double> room_down;
+  double ridge;  // the relative rounding of the entries, or more
   std::size_t size() const { return residual.size(); }
+
+  void add(const Problem& problem, std::size_t v, double b, double r) {
+    residual.push_back(r);
+    group.push_back(static_cast<std::uint8_t>(group_of(problem, v)));
+    room_up.push_back(onefit::room_up(problem, v, b));
+    room_down.push_back(onefit::room_down(problem, v, b));
+  }
 };
 
 // The step, or nothing when the matrix is not positive definite or there is no LAPACK. A variable

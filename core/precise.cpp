@@ -8,14 +8,16 @@
 
 #include "gap_watch.hpp"
 #include "kkt.hpp"
+#include "newton.hpp"
 
 namespace onefit {
 namespace {
 
 // Memory for kernel rows.
 constexpr std::size_t kMostBytes = std::size_t{64} << 20;
-// Iterations between looks at the interrupt.
+// Iterations between looks at the interrupt, and whether a step of all free variables pays.
 constexpr std::int64_t kPoll = 128;
+constexpr double kRidge = 1e-13;
 // The stage gives up when the gap stands still over so many iterations (or this many times the
 // number of variables) and they improve the objective by less than this part of it.
 constexpr std::int64_t kWindow = 200000;
@@ -165,6 +167,49 @@ class PreciseSmo {
     return true;
   }
 
+  // The step of all free variables (see newton.hpp); false when there is none to take.
+  bool step_of_all_free(const std::vector<std::size_t>& variables) {
+    FreeVariables free;
+    free.ridge = kRidge;
+    for (const std::size_t v : variables) {
+      const std::vector<double>& k = row(v);
+      for (const std::size_t w : variables) free.matrix.push_back(k[w]);
+      free.add(problem_, v, beta_[v], gradient_[v] + up_[v]);
+    }
+    const std::vector<double> residual = free.residual;
+    const std::vector<double> step = newton_step(free);
+    if (step.empty()) return false;
+    const std::vector<double> before = gradient_;
+    for (std::size_t k = 0; k < step.size(); ++k) {
+      const std::size_t v = variables[k];
+      const std::vector<double>& k_v = row(v);
+      for (std::size_t t = 0; t < n_; ++t) gradient_[t] -= step[k] * k_v[t];
+      beta_[v] = moved(problem_, v, beta_[v], step[k],
+                       step[k] > 0.0 ? free.room_up[k] : free.room_down[k]);
+      update_shifts(v);
+    }
+    for (std::size_t k = 0; k < step.size(); ++k) {
+      const std::size_t v = variables[k];
+      progress_ += step[k] * (residual[k] - 0.5 * (before[v] - gradient_[v]));
+    }
+    ++n_iter_;
+    return true;
+  }
+
+  void try_newton() {
+    std::vector<std::size_t> variables;
+    for (std::size_t v = 0; v < n_; ++v) {
+      if (up_[v] == low_[v]) variables.push_back(v);
+    }
+    if (newton_.pays(n_iter_, variables.size(), n_)) {
+      const double before = progress_;
+      step_of_all_free(variables);
+      newton_.note(n_iter_, variables.size(), n_, progress_ - before, before - noted_progress_,
+                   kPoll);
+    }
+    noted_progress_ = progress_;
+  }
+
   // Converged here means that the gap is reached as far as the updated gradient tells.
   Status iterate() {
     for (;;) {
@@ -177,12 +222,14 @@ class PreciseSmo {
       }
       if (pair.gain <= 0.0 || !step(pair.i, pair.j)) return Status::Stalled;
       ++n_iter_;
+      if (n_iter_ % kPoll == 0) try_newton();
       if (watch_.stands_still(n_iter_, pair.gap) && !improved()) return Status::Stalled;
     }
   }
 
   // Whether the objective has improved since this was asked last.
   bool improved() {
+    noted_progress_ = 0.0;
     return std::exchange(progress_, 0.0) >
            kLeastProgress * std::abs(objective(problem_, beta_, gradient_));
   }
@@ -209,7 +256,9 @@ class PreciseSmo {
 
   std::int64_t until_poll_ = 0;
   GapWatch watch_;
+  NewtonSchedule newton_;
   double progress_ = 0.0;
+  double noted_progress_ = 0.0;
 };
 
 }  // namespace

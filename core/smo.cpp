@@ -23,8 +23,10 @@ constexpr std::size_t kShrinkFrom = 300;
 constexpr double kShrinkTo = 0.7;
 // Iterations between looks at the interrupt.
 constexpr std::int64_t kPoll = 128;
-// Iterations between looks whether a step of all free variables pays.
+// Iterations between looks whether a step of all free variables pays, and what it adds to the
+// diagonal of float32 entries.
 constexpr std::int64_t kNewtonEvery = 128;
+constexpr double kRidge = 1e-6;
 // A solve gives up when so many iterations together (or this many times the number of variables)
 // improve the objective by less than this part of it. Low-rank kernels with a large C get there:
 // float32 entries make them slightly indefinite, and a tight tolerance is then out of reach, unless
@@ -248,6 +250,7 @@ class Smo {
     }
     const std::size_t count = positions.size();
     FreeVariables free;
+    free.ridge = kRidge;
     free.matrix.resize(count * count);
     ActiveRow row;
     for (std::size_t k = 0; k < count; ++k) {
@@ -257,10 +260,7 @@ class Smo {
       also_.clear();
       active_.row(p, also_, settings_.threads, nullptr, row);
       active_.entries(row, positions, free.matrix.data() + k * count);
-      free.residual.push_back(static_cast<double>(g[p]) + static_cast<double>(up_[p]));
-      free.group.push_back(static_cast<std::uint8_t>(active_.group(p)));
-      free.room_up.push_back(room_up(problem_, v, beta_[v]));
-      free.room_down.push_back(room_down(problem_, v, beta_[v]));
+      free.add(problem_, v, beta_[v], static_cast<double>(g[p]) + static_cast<double>(up_[p]));
     }
     const std::vector<double> residual = free.residual;
     const std::vector<double> step = newton_step(free);

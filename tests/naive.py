@@ -475,7 +475,8 @@ def tolerance(problem, beta_1, beta_2, tol):
     """
     gaps = gap_tolerance(problem, beta_1, tol) + gap_tolerance(problem, beta_2, tol)
     moved = np.abs(beta_2 - beta_1).sum()
-    magnitude = np.abs(problem.p @ beta_1) + np.abs(beta_1 @ problem.K @ beta_1)
+    sizes = np.abs(beta_1)
+    terms = np.abs(problem.p) @ sizes + sizes @ np.abs(problem.K) @ sizes
     distance = np.sqrt(0.5 * gaps * moved)
 
     norms = np.sqrt(np.maximum(np.diag(problem.K), 0.0))
@@ -491,8 +492,8 @@ def tolerance(problem, beta_1, beta_2, tol):
         else:
             offsets.append(gaps if same_bounds else np.inf)
     return Tolerance(
-        # 1e-12: the two objectives are themselves sums in float64.
-        objective=0.5 * gaps * moved + 1e-12 * (1 + magnitude),
+        # The two objectives are themselves sums in float64, of terms that may cancel.
+        objective=0.5 * gaps * moved + 1e-15 * len(sizes) * terms + 1e-12,
         distance=distance,
         offsets=np.array(offsets),
     )

@@ -55,6 +55,7 @@ struct WithLapack {
 
 FreeVariables example(std::size_t n, double room) {
   FreeVariables free;
+  free.ridge = 1e-6;
   for (std::size_t i = 0; i < n; ++i) {
     for (std::size_t j = 0; j < n; ++j) {
       const double d = static_cast<double>(i) - static_cast<double>(j);
