@@ -144,21 +144,28 @@ class Step {
     return share;
   }
 
-  // Takes what rounding has left of the sum of each group from the variable with most room.
+  // Takes what rounding has left of the sum of each group from one variable: the one with most
+  // room, of those that are not at a bound if they have enough.
   void balance(std::vector<double>& step) const {
     for (std::uint8_t group = 0; group < 2; ++group) {
       double sum = 0.0;
       for (std::size_t i = 0; i < step.size(); ++i) sum += free_.group[i] == group ? step[i] : 0.0;
-      double most = 0.0;
-      std::size_t widest = step.size();
-      for (std::size_t i = 0; i < step.size(); ++i) {
-        const double room = sum > 0.0 ? free_.room_down[i] + step[i] : free_.room_up[i] - step[i];
-        if (free_.group[i] == group && room > most) {
-          most = room;
-          widest = i;
+      for (const bool also_fixed : {false, true}) {
+        double most = 0.0;
+        std::size_t widest = 0;
+        for (std::size_t i = 0; i < step.size(); ++i) {
+          if (free_.group[i] != group || (fixed_[i] && !also_fixed)) continue;
+          const double room = sum > 0.0 ? free_.room_down[i] + step[i] : free_.room_up[i] - step[i];
+          if (room > most) {
+            most = room;
+            widest = i;
+          }
+        }
+        if (std::abs(sum) <= most) {
+          step[widest] -= sum;
+          break;
         }
       }
-      if (widest < step.size()) step[widest] -= std::clamp(sum, -most, most);
     }
   }
 
