@@ -23,6 +23,10 @@ constexpr double kRidge = 1e-13;
 constexpr std::int64_t kWindow = 200000;
 constexpr std::int64_t kWindowPerVariable = 100;
 constexpr double kLeastProgress = 1e-12;
+// A float32 entry is off by up to so many units in the last place of the largest; a gap is not
+// believed where that is likely to change it by so many tolerances.
+constexpr double kEntryUlps = 4.0;
+constexpr double kHopeless = 1000.0;
 // How often the tolerance may turn out not to be reached when the gradient is computed anew.
 constexpr int kMostChecks = 100;
 
@@ -262,6 +266,19 @@ class PreciseSmo {
 };
 
 }  // namespace
+
+bool rounding_may_cause(double gap, const std::vector<double>& beta, double largest_diagonal) {
+  double total = 0.0;
+  for (const double b : beta) total += std::abs(b);
+  return gap < kEntryUlps * std::numeric_limits<float>::epsilon() * largest_diagonal * total;
+}
+
+bool rounding_hides(double tol, const std::vector<double>& beta, double largest_diagonal) {
+  double squares = 0.0;
+  for (const double b : beta) squares += b * b;
+  return std::numeric_limits<float>::epsilon() * largest_diagonal * std::sqrt(squares) >
+         kHopeless * tol;
+}
 
 bool can_solve_precisely(std::size_t n) { return n * n * sizeof(double) <= kMostBytes; }
 

@@ -40,11 +40,9 @@ constexpr double kFloatUlps = 16.0;
 // where LIBSVM ends with a round number, so does this.
 constexpr std::size_t kFewVariables = 200;
 // Rounding of the entries is suspected when the gap stands still over so many iterations (or this
-// many times the number of variables). Each is off by up to so many units in the last place of the
-// largest.
+// many times the number of variables).
 constexpr std::int64_t kPatience = 10000;
 constexpr std::int64_t kPatiencePerVariable = 100;
-constexpr double kEntryUlps = 4.0;
 
 enum class End { GapReached, MaxIter, Stalled, EntriesTooCoarse, Interrupted };
 
@@ -85,14 +83,17 @@ class Smo {
         end = End::Interrupted;
       }
       if (end == End::Interrupted) return finish(Status::Interrupted);
-      if (full_gap() < settings_.tol) return finish(Status::Converged);
+      if (full_gap() < settings_.tol) {
+        const bool hidden = rounding_hides(settings_.tol, beta_, largest_diagonal());
+        return hidden && can_solve_precisely(n_) ? solve_more_precisely()
+                                                 : finish(Status::Converged);
+      }
       if (end == End::MaxIter) return finish(Status::MaxIter);
       // The gradient was exact and no variable was missing: what is left is rounding of the
       // entries.
       if (wide && (!shrunk || end == End::EntriesTooCoarse ||
                    (end == End::Stalled && active_gap() >= settings_.tol))) {
-        if (!can_solve_precisely(n_)) return finish(Status::Stalled);
-        return solve_precisely(store_, problem_, settings_, std::move(beta_), n_iter_, interrupt_);
+        return can_solve_precisely(n_) ? solve_more_precisely() : finish(Status::Stalled);
       }
       // Rounding of the float32 gradient, not a dropped variable, is why the gap is not there yet.
       if (!shrunk || active_gap() > settings_.tol) wide = true;
@@ -324,7 +325,8 @@ class Smo {
         until_poll_ = kPoll;
         tell_progress(gap);
         if (interrupt_.requested()) return End::Interrupted;
-        if (watched && watch.stands_still(n_iter_, gap) && entries_may_cause(gap)) {
+        if (watched && watch.stands_still(n_iter_, gap) &&
+            rounding_may_cause(gap, beta_, largest_diagonal())) {
           return End::EntriesTooCoarse;
         }
       }
@@ -422,12 +424,12 @@ class Smo {
     }
   }
 
-  // Whether rounding of the entries may do as much to a gradient as this gap.
-  bool entries_may_cause(double gap) const {
-    double total = 0.0;
-    for (const double b : beta_) total += std::abs(b);
-    const double largest = static_cast<double>(*std::ranges::max_element(diagonal_));
-    return gap < kEntryUlps * std::numeric_limits<float>::epsilon() * largest * total;
+  double largest_diagonal() const {
+    return static_cast<double>(*std::ranges::max_element(diagonal_));
+  }
+
+  Solution solve_more_precisely() {
+    return solve_precisely(store_, problem_, settings_, std::move(beta_), n_iter_, interrupt_);
   }
 
   // As long as any segment, for a sweep that only looks.

@@ -98,7 +98,7 @@ TEST(newton_step_solves_the_system) {
 
 TEST(newton_step_stops_at_bounds_and_goes_on_without_them) {
   const WithLapack with;
-  FreeVariables free = example(12, 0.4);
+  FreeVariables free = example(12, 0.7);
   const std::vector<double> r = free.residual;
   const std::vector<double> step = newton_step(free);
   const std::vector<double> rest = left(free, r, step);
@@ -107,10 +107,10 @@ TEST(newton_step_stops_at_bounds_and_goes_on_without_them) {
   double offset[2] = {NAN, NAN};
   std::size_t blocked = 0;
   for (std::size_t i = 0; i < 12; ++i) {
-    CHECK(std::abs(step[i]) <= 0.4);
+    CHECK(std::abs(step[i]) <= 0.7);
     sum[free.group[i]] += step[i];
     gain += step[i] * (r[i] + rest[i]) / 2.0;
-    if (std::abs(step[i]) == 0.4) {
+    if (std::abs(step[i]) == 0.7) {
       ++blocked;
       continue;
     }
