@@ -141,4 +141,34 @@ bool add_rows(ActiveSet& active, std::span<const std::size_t> positions,
   return true;
 }
 
+void shift_gradient(KernelStore& store, std::span<const std::int32_t> rows, const double* change,
+                    Interrupt& interrupt, double* gradient) {
+  ActiveSet all;
+  all.set(store, rows, rows.size(), 0);
+  std::vector<std::size_t> changed;
+  std::vector<double> coef;
+  for (std::size_t v = 0; v < rows.size(); ++v) {
+    if (change[v] == 0.0) continue;
+    changed.push_back(v);
+    coef.push_back(-change[v]);
+  }
+  add_rows(all, changed, coef, 1, interrupt, gradient);
+}
+
+void entries(KernelStore& store, std::span<const std::int32_t> rows,
+             std::span<const std::int32_t> columns, float* out) {
+  std::uint64_t blocks = 0;
+  std::vector<Run> runs;  // one of length 1 for each column
+  for (const std::int32_t column : columns) {
+    const auto c = static_cast<std::size_t>(column);
+    runs.push_back(store.run(c, c + 1));
+    blocks |= std::uint64_t{1} << runs.back().block;
+  }
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    const HeldRow row = store.hold(rows[r], blocks,
+                                   rows.subspan(r + 1, std::min(kQueries, rows.size() - r - 1)), 1);
+    for (const Run& run : runs) *out++ = row.block(run.block)[run.offset];
+  }
+}
+
 }  // namespace onefit

@@ -88,4 +88,12 @@ class ActiveSet {
 bool add_rows(ActiveSet& active, std::span<const std::size_t> positions,
               std::span<const double> coef, std::size_t threads, Interrupt& interrupt, double* sum);
 
+// gradient -= K change, over variables that are `rows` of a store; incomplete when interrupted.
+void shift_gradient(KernelStore& store, std::span<const std::int32_t> rows, const double* change,
+                    Interrupt& interrupt, double* gradient);
+
+// out = entries of `rows` in `columns`, row by row.
+void entries(KernelStore& store, std::span<const std::int32_t> rows,
+             std::span<const std::int32_t> columns, float* out);
+
 }  // namespace onefit

@@ -14,6 +14,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "active.hpp"
 #include "lapack.hpp"
 #include "loops.hpp"
 #include "solve_many.hpp"
@@ -107,6 +108,31 @@ Block block_of(const Points<double>& queries, const Points<double>& support, con
     kernel_block(queries, support, kernel, first, last, values);
   }
   return Block(values, {last - first, support.rows()}, owner);
+}
+
+void check_rows(const KernelStore& store, const Vector<std::int32_t>& rows) {
+  for (std::size_t k = 0; k < rows.shape(0); ++k) {
+    const std::int32_t row = rows.data()[k];
+    if (row < 0 || static_cast<std::size_t>(row) >= store.size()) {
+      throw std::invalid_argument("row " + std::to_string(row) + " is not in the store");
+    }
+  }
+}
+
+nb::ndarray<nb::numpy, float, nb::ndim<2>> block_of_rows(KernelStore& store,
+                                                         const Vector<std::int32_t>& rows,
+                                                         const Vector<std::int32_t>& columns) {
+  check_rows(store, rows);
+  check_rows(store, columns);
+  const std::size_t n = rows.shape(0);
+  const std::size_t m = columns.shape(0);
+  auto* values = new float[n * m];
+  const nb::capsule owner(values, [](void* p) noexcept { delete[] static_cast<float*>(p); });
+  {
+    const nb::gil_scoped_release release;
+    entries(store, {rows.data(), n}, {columns.data(), m}, values);
+  }
+  return {values, {n, m}, owner};
 }
 
 // ---- problems -----------------------------------------------------------------------------------
@@ -296,7 +322,9 @@ NB_MODULE(_core, m) {
                                     [](void* p) noexcept { delete[] static_cast<float*>(p); });
             return nb::ndarray<nb::numpy, float, nb::ndim<1>>(copy, {store.size()}, owner);
           },
-          "row"_a, "A copy of one kernel row.");
+          "row"_a, "A copy of one kernel row.")
+      .def("block", &block_of_rows, "rows"_a, "columns"_a,
+           "Entries of some rows in some columns, as an array of float32.");
 
   nb::class_<Problem>(m, "Problem",
                       "min 1/2 b'Kb - linear'b + kink|b|_1, lower <= b <= upper, the sum of b of "
@@ -337,6 +365,29 @@ NB_MODULE(_core, m) {
         "Solves each problem to the KKT gap `tol`; Ctrl-C stops it. With `forget`, kernel entries "
         "are given up as soon as no problem of this call needs them. `progress` is called now and "
         "then with the share of the work that is done, and stops it by returning True.");
+
+  m.def(
+      "shifted_gradient",
+      [](KernelStore& store, const Vector<std::int32_t>& rows, const Vector<double>& gradient,
+         const Vector<double>& change) {
+        check_rows(store, rows);
+        const std::size_t n = rows.shape(0);
+        if (gradient.shape(0) != n || change.shape(0) != n) {
+          throw std::invalid_argument("rows, gradient and change have different lengths");
+        }
+        auto* values = new double[n];
+        const nb::capsule owner(values, [](void* p) noexcept { delete[] static_cast<double*>(p); });
+        std::copy_n(gradient.data(), n, values);
+        PythonInterrupt interrupt{nb::object(nb::none())};
+        {
+          const nb::gil_scoped_release release;
+          shift_gradient(store, {rows.data(), n}, change.data(), interrupt, values);
+        }
+        interrupt.rethrow();
+        return nb::ndarray<nb::numpy, double, nb::ndim<1>>(values, {n}, owner);
+      },
+      "store"_a, "rows"_a, "gradient"_a, "change"_a,
+      "gradient - K change, over variables that are `rows` of the store.");
 
   m.def(
       "use_lapack",

@@ -36,9 +36,9 @@ constexpr std::int64_t kWindowPerVariable = 10;
 constexpr double kLeastProgress = 1e-12;
 // A float32 gradient is trusted down to this many units in the last place of its largest entry.
 constexpr double kFloatUlps = 16.0;
-// So few variables are swept in double precision from the start: it costs nothing measurable, and
-// where LIBSVM ends with a round number, so does this.
-constexpr std::size_t kFewVariables = 200;
+// Problems on so few rows are swept in double precision from the start: it costs nothing
+// measurable, and where LIBSVM ends with a round number, so does this.
+constexpr std::size_t kFewRows = 200;
 // Rounding of the entries is suspected when the gap stands still over so many iterations (or this
 // many times the number of variables).
 constexpr std::int64_t kPatience = 10000;
@@ -72,7 +72,7 @@ class Smo {
 
   Solution run() {
     if (gradient_.empty() && !refresh_gradient()) return finish(Status::Interrupted);
-    bool wide = n_ <= kFewVariables || !float_suffices(settings_.tol);
+    bool wide = store_.size() <= kFewRows || !float_suffices(settings_.tol);
     for (;;) {
       activate_all();
       End end = wide ? iterate(gradient64_, settings_.tol) : iterate(gradient32_, settings_.tol);

@@ -5,7 +5,17 @@ answers.
 """
 
 from onefit.estimators import SVC, SVR, NuSVC, NuSVR
+from onefit.model_selection import cross_val_predict, cross_val_score, cross_validate
 
 __version__ = "0.1.0"
 
-__all__ = ["SVC", "SVR", "NuSVC", "NuSVR", "__version__"]
+__all__ = [
+    "SVC",
+    "SVR",
+    "NuSVC",
+    "NuSVR",
+    "__version__",
+    "cross_val_predict",
+    "cross_val_score",
+    "cross_validate",
+]

@@ -76,6 +76,9 @@ class KernelStore:
     def row(self, row: int) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]:
         """A copy of one kernel row."""
 
+    def block(self, rows: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], columns: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None))]:
+        """Entries of some rows in some columns, as an array of float32."""
+
 class Problem:
     """
     min 1/2 b'Kb - linear'b + kink|b|_1, lower <= b <= upper, the sum of b of each group fixed by the start.
@@ -123,6 +126,9 @@ def solve(store: KernelStore, problems: Sequence[Problem], tol: float = 0.001, m
     """
     Solves each problem to the KKT gap `tol`; Ctrl-C stops it. With `forget`, kernel entries are given up as soon as no problem of this call needs them. `progress` is called now and then with the share of the work that is done, and stops it by returning True.
     """
+
+def shifted_gradient(store: KernelStore, rows: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], gradient: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], change: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """gradient - K change, over variables that are `rows` of the store."""
 
 def use_lapack(potrf: CapsuleType, trsv: CapsuleType) -> None:
     """

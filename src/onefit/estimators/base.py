@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn import get_config
-from sklearn.base import _fit_context
+from sklearn.base import _clone_parametrized, _fit_context
 from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
@@ -53,6 +53,40 @@ class Model:
     coef: Floats  # of every row of the training, of shape (n_classes - 1, n_rows); (1, n_rows)
     intercept: Floats
     attributes: dict[str, Any]  # other fitted attributes
+
+
+@dataclass
+class HeldOut:
+    """What a fitted fold says of its test rows, known without evaluating a kernel."""
+
+    X: Any
+    values: Floats  # of each pair; of the function in regression
+
+    def is_for(self, X: Any) -> bool:
+        return X is self.X or (
+            type(X) is np.ndarray and X.shape == self.X.shape and np.array_equal(X, self.X)
+        )
+
+
+@dataclass
+class Prepared:
+    """A fit that was done elsewhere, on these rows and weights; or the error that it ended with."""
+
+    n_rows: int
+    sample_weight: Floats | None
+    kernel: Kernel | None = None
+    training: Training | None = None  # numbered as in the rows given to fit
+    solutions: Sequence[_core.Solution] = ()
+    model: Model | None = None
+    held_out: HeldOut | None = None
+    error: Exception | None = None
+
+    def is_for(self, X: Any, sample_weight: Any) -> bool:
+        if _num_samples(X) != self.n_rows:
+            return False
+        if sample_weight is None or self.sample_weight is None:
+            return sample_weight is None and self.sample_weight is None
+        return np.array_equal(sample_weight, self.sample_weight)
 
 
 class KernelMachine(CallbackSupportMixin, QuickParameterValidation):  # type: ignore[misc]
@@ -107,7 +141,10 @@ class KernelMachine(CallbackSupportMixin, QuickParameterValidation):  # type: ig
         -------
         self : object
         """
+        prepared = self.__dict__.pop("_prepared", None)
         with features_kept(self):
+            if prepared is not None and prepared.is_for(X, sample_weight):
+                return self._take(prepared, X, y)
             return self._fit(X, y, sample_weight)
 
     def _fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None) -> Self:
@@ -122,21 +159,49 @@ class KernelMachine(CallbackSupportMixin, QuickParameterValidation):  # type: ig
         solutions = solve(store, training.problems, settings, forget=True, progress=task.advance)
 
         model = self._model(training, solutions)
-        if not (np.isfinite(model.coef).all() and np.isfinite(model.intercept).all()):
-            raise ValueError(NOT_FINITE)
         converged = warn_if_unfinished(solutions, settings)
         # What prediction reads is set only now: a fit that was stopped keeps an earlier one whole.
+        self._keep(X, kernel, training, model, converged)
+        task.end()
+        return self
+
+    def _take(self, prepared: Prepared, X: MatrixLike, y: ArrayLike) -> Self:
+        """Becomes the model that was fitted elsewhere to these data."""
+        if prepared.error is not None:
+            raise prepared.error
+        X, _ = self._check_training_data(X, y)
+        assert prepared.training is not None
+        assert prepared.model is not None
+        converged = warn_if_unfinished(prepared.solutions, self._settings())
+        self._keep(X, prepared.kernel, prepared.training, prepared.model, converged)
+        self._held_out = prepared.held_out
+        return self
+
+    def _keep(
+        self, X: Any, kernel: Kernel | None, training: Training, model: Model, converged: bool
+    ) -> None:
+        if not (np.isfinite(model.coef).all() and np.isfinite(model.intercept).all()):
+            raise ValueError(NOT_FINITE)
         self.fit_status_ = 0 if converged else 1
         self._keep_kernel(X, kernel)
         self._keep_support(X, training, model)
         for name, value in model.attributes.items():
             setattr(self, name, value)
-        task.end()
-        return self
+        self.__dict__.pop("_held_out", None)
+
+    def __sklearn_clone__(self) -> Any:
+        # Cross-validation hands scikit-learn an estimator whose clones are its folds, one by one.
+        folds = vars(self).get("_folds")
+        return next(folds) if folds is not None else _clone_parametrized(self)
 
     @abstractmethod
-    def _training(self, y: NDArray[Any], weights: Floats | None) -> Training:
-        """The problems of these targets, checked before any kernel value is computed."""
+    def _training(
+        self, y: NDArray[Any], weights: Floats | None, held_out: NDArray[np.bool_] | None = None
+    ) -> Training:
+        """The problems of these targets, checked before any kernel value is computed.
+
+        Rows that are held out take no part, but their variables are there: all rows are then.
+        """
 
     @abstractmethod
     def _model(self, training: Training, solutions: list[_core.Solution]) -> Model:
@@ -280,6 +345,11 @@ class KernelMachine(CallbackSupportMixin, QuickParameterValidation):  # type: ig
         """The rows of ``coef_``."""
 
     # ---- prediction -----------------------------------------------------------------------------
+
+    def _known_values(self, X: Any) -> Floats | None:
+        """What is known of the rows that a fold held out, if these are they."""
+        held_out = vars(self).get("_held_out")
+        return held_out.values if held_out is not None and held_out.is_for(X) else None
 
     def _check_query(self, X: Any) -> Any:
         check_is_fitted(self)

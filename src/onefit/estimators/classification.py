@@ -56,16 +56,27 @@ class KernelClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         """Coefficients and intercept of each pair, and other fitted attributes."""
         return [s.beta for s in solutions], [s.offset for s in solutions], {}
 
-    def _training(self, y: NDArray[Any], weights: Floats | None) -> ClassTraining:
+    def _training(
+        self, y: NDArray[Any], weights: Floats | None, held_out: NDArray[np.bool_] | None = None
+    ) -> ClassTraining:
         if self.probability != "deprecated" and self.probability:
             raise ValueError(
                 "probability=True is not supported. For probabilities write "
                 f"CalibratedClassifierCV({type(self).__name__}(), ensemble=False) "
                 "(from sklearn.calibration) instead."
             )
-        classes, codes, class_weight = self._check_classes(y)
-        order, starts = self._sort_by_class(classes, codes, weights)
-        row_weights = np.ones(len(order)) if weights is None else weights[order]
+        if weights is None:
+            weights = np.ones(len(y))
+        if held_out is None:
+            classes, codes, class_weight = self._check_classes(y)
+            rows = weights > 0
+        else:
+            weights = np.where(held_out, 0.0, np.maximum(weights, 0.0))
+            classes, _, class_weight = self._check_classes(y[~held_out])
+            rows = np.isin(y, classes)
+            codes = np.searchsorted(classes, y)
+        order, starts = self._sort_by_class(classes, codes, weights, rows)
+        row_weights = weights[order]
         problems = self._problems(starts, class_weight[codes[order]], row_weights)
         return ClassTraining(problems, order, starts, classes, class_weight)
 
@@ -106,17 +117,18 @@ class KernelClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         return classes, codes, weights
 
     def _sort_by_class(
-        self, classes: NDArray[Any], codes: NDArray[np.intp], weights: Floats | None
+        self,
+        classes: NDArray[Any],
+        codes: NDArray[np.intp],
+        weights: Floats,
+        rows: NDArray[np.bool_],
     ) -> tuple[NDArray[np.intp], list[int]]:
-        """Rows that take part, sorted by class, and where each class starts among them.
+        """Some rows, sorted by class, and where each class starts among them.
 
         Sorted, the rows of a pair of classes are two runs of every kernel row, which the solver
         reads in place.
         """
-        order = np.argsort(codes, kind="stable")
-        if weights is not None:
-            order = order[weights[order] > 0]
-        sizes = np.bincount(codes[order], minlength=len(classes))
+        sizes = np.bincount(codes[rows & (weights > 0)], minlength=len(classes))
         if np.count_nonzero(sizes) == 1:
             raise ValueError(self._one_class_left)
         if not sizes.all():
@@ -124,7 +136,9 @@ class KernelClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
                 f"sample_weight leaves no sample of positive weight in class "
                 f"{classes[np.argmin(sizes)]!r}; every class needs at least one."
             )
-        return order, [0, *np.cumsum(sizes).tolist()]
+        order = np.argsort(codes, kind="stable")
+        order = order[rows[order]]
+        return order, [0, *np.cumsum(np.bincount(codes[order])).tolist()]
 
     # ---- prediction -----------------------------------------------------------------------------
 
@@ -134,6 +148,10 @@ class KernelClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
 
     def _pair_values(self, X: MatrixLike) -> Floats:
         """Decision values of every pair; positive is the first class, but classes_[1] of two."""
+        check_is_fitted(self)
+        known = self._known_values(X)
+        if known is not None:
+            return known
         X = self._check_query(X)
         if not self._sparse and self._n_support.sum() != len(self.support_):
             raise ValueError(f"The internal representation of {type(self).__name__} was altered")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted
 
 from onefit import _core
 from onefit.estimators.base import KernelMachine, MatrixLike, Model, Training, densify
@@ -31,7 +32,9 @@ class KernelRegressor(RegressorMixin, KernelMachine):  # type: ignore[misc]
         """Coefficients of the rows, the intercept, and other fitted attributes."""
         return solution.beta, solution.offset, {}
 
-    def _training(self, y: NDArray[Any], weights: Floats | None) -> Training:
+    def _training(
+        self, y: NDArray[Any], weights: Floats | None, held_out: NDArray[np.bool_] | None = None
+    ) -> Training:
         try:
             y = y.astype(np.float64, copy=False)
         except (TypeError, ValueError) as error:
@@ -41,11 +44,13 @@ class KernelRegressor(RegressorMixin, KernelMachine):  # type: ignore[misc]
                 "y contains NaN, infinity or a value that is too large; it must be finite numbers "
                 f"of at most {LARGEST_TARGET:g}."
             )
-        order = np.arange(len(y))
         if weights is None:
             weights = np.ones(len(y))
-        else:
+        if held_out is None:
             order = np.flatnonzero(weights > 0)
+        else:
+            order = np.arange(len(y))
+            weights = np.where(held_out, 0.0, np.maximum(weights, 0.0))
         return Training([self._problem(y[order], weights[order])], order, [0, len(order)])
 
     def _model(self, training: Training, solutions: list[_core.Solution]) -> Model:
@@ -70,6 +75,10 @@ class KernelRegressor(RegressorMixin, KernelMachine):  # type: ignore[misc]
         -------
         values : ndarray of shape (n_samples,)
         """
+        check_is_fitted(self)
+        known = self._known_values(X)
+        if known is not None:
+            return known.ravel()
         X = self._check_query(X)
         coef = densify(self.dual_coef_)[0]
         blocks = [kernel @ coef + self.intercept_ for _, kernel in self._kernel_blocks(X)]

@@ -1,0 +1,128 @@
+"""Folds of a data set, each solved from a neighbour on one store of kernel rows.
+
+Held-out rows stay variables whose bounds are both 0, so that all folds have the same variables: a
+solution of one is a start for another as soon as it is feasible, its gradient needs the kernel rows
+of the changed coefficients only, and the gradient of a held-out row is its decision value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onefit import _core
+from onefit.kernels import Floats
+from onefit.problem import Problem
+from onefit.seeding import STRATEGIES, Change, Neighbour, Source, Strategy
+from onefit.solver import Settings, solve
+
+# The problems of a fold by what they are about: a pair of classes, or nothing in regression.
+Problems: TypeAlias = Mapping[Hashable, Problem]
+
+# A fit on all rows is a good neighbour of a fold that has at least this share of them ...
+LEAST_SHARE = 0.6
+# ... and pays for itself when there are so many folds.
+LEAST_FOLDS = 3
+
+
+@dataclass
+class FoldWork:
+    """What one fold took."""
+
+    n_iter: int = 0
+    seeded_from: str = "nothing"
+    kernel_entries: int = 0
+    seconds: float = 0.0
+
+
+@dataclass
+class SolvedFold:
+    """The solutions of a fold, and what they took."""
+
+    solutions: dict[Hashable, _core.Solution]
+    work: FoldWork = field(default_factory=FoldWork)
+
+
+def choose(seeding: str, n_folds: int, share: float) -> Strategy:
+    """The strategy of this name; for "auto" what is fastest for so many folds of this size."""
+    if seeding != "auto":
+        return STRATEGIES[seeding]
+    pays = n_folds >= LEAST_FOLDS and share >= LEAST_SHARE
+    return STRATEGIES["avg" if pays else "none"]
+
+
+def solve_folds(
+    folds: Sequence[tuple[_core.KernelStore, Problems]],
+    full: tuple[_core.KernelStore, Problems] | None,
+    strategy: Strategy,
+    settings: Settings,
+) -> Iterator[SolvedFold]:
+    """Solve every fold in turn; ``full`` are the problems on all rows, where a strategy needs them.
+
+    Each fold has the store that its problems are on; several may be the same.
+    """
+    neighbours: dict[Hashable, tuple[_core.KernelStore, Neighbour]] = {}
+    if strategy.source is Source.FULL and full is not None:
+        store, problems = full
+        solutions = solve(store, list(problems.values()), settings)
+        neighbours = _neighbours(store, problems, solutions)
+    for number, (store, problems) in enumerate(folds):
+        began, entries = perf_counter(), store.entries_evaluated
+        starts = {
+            key: _seeded(store, problem, neighbours.get(key), strategy)
+            for key, problem in problems.items()
+        }
+        solutions = solve(store, list(starts.values()), settings)
+        if strategy.source is Source.PREVIOUS:
+            neighbours |= _neighbours(store, problems, solutions)
+        seeded = any(starts[key] is not problems[key] for key in problems)
+        yield SolvedFold(
+            dict(zip(problems, solutions, strict=True)),
+            FoldWork(
+                sum(s.n_iter for s in solutions),
+                _source(strategy, number) if seeded else "nothing",
+                store.entries_evaluated - entries,
+                perf_counter() - began,
+            ),
+        )
+
+
+def _source(strategy: Strategy, number: int) -> str:
+    return "all rows" if strategy.source is Source.FULL else f"fold {number - 1}"
+
+
+def _neighbours(
+    store: _core.KernelStore, problems: Problems, solutions: Sequence[_core.Solution]
+) -> dict[Hashable, tuple[_core.KernelStore, Neighbour]]:
+    return {
+        key: (store, Neighbour(problem, s.beta, s.gradient, s.offsets))
+        for (key, problem), s in zip(problems.items(), solutions, strict=True)
+    }
+
+
+def _seeded(
+    store: _core.KernelStore,
+    problem: Problem,
+    solved: tuple[_core.KernelStore, Neighbour] | None,
+    strategy: Strategy,
+) -> Problem:
+    """The problem with a start from a neighbour, if there is one."""
+    if solved is None or strategy.source is Source.NOTHING:
+        return problem
+    kernel_of_neighbour, neighbour = solved
+
+    def entries(rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Floats:
+        return store.block(problem.rows[rows], problem.rows[columns]).astype(np.float64)
+
+    start = strategy.start(Change(problem, neighbour), entries)
+    if store is not kernel_of_neighbour:  # another kernel: the gradient has to be computed anew
+        return replace(problem, start=start, start_gradient=None)
+    gradient = _core.shifted_gradient(
+        store, problem.rows, neighbour.gradient, start - neighbour.beta
+    )
+    return replace(problem, start=start, start_gradient=gradient)

@@ -1,0 +1,137 @@
+"""What a strategy is given, what it returns, and how a proposal becomes feasible."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onefit.kernels import Floats
+from onefit.problem import Problem
+
+Indices: TypeAlias = NDArray[np.intp]
+# Kernel entries of some variables of a problem (rows) with others (columns).
+Entries: TypeAlias = Callable[[Indices, Indices], Floats]
+
+
+# Sums are right to this share of what is summed up.
+ROUNDING = 1e-14
+
+
+class Source(Enum):
+    """Which solved problem a start is made from."""
+
+    NOTHING = auto()
+    PREVIOUS = auto()  # the fold before
+    FULL = auto()  # the fit on all rows
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """A solved problem over the same variables, with other bounds."""
+
+    problem: Problem
+    beta: Floats
+    gradient: Floats  # p - K b
+    offsets: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Change:
+    """From a neighbour to a problem: which variables leave, enter and stay."""
+
+    problem: Problem
+    neighbour: Neighbour
+
+    @property
+    def leaving(self) -> Indices:
+        """Variables that take no part any more and are not 0."""
+        return np.flatnonzero(~takes_part(self.problem) & (self.neighbour.beta != 0))
+
+    @property
+    def entering(self) -> Indices:
+        return np.flatnonzero(takes_part(self.problem) & ~takes_part(self.neighbour.problem))
+
+    @property
+    def staying(self) -> Indices:
+        return np.flatnonzero(takes_part(self.problem) & takes_part(self.neighbour.problem))
+
+    def kept(self) -> Floats:
+        """The coefficients of those that stay, as far as their new bounds allow; 0 elsewhere."""
+        return np.clip(self.neighbour.beta, self.problem.lower, self.problem.upper)
+
+    def free(self) -> NDArray[np.bool_]:
+        """Variables that stay and are between their bounds."""
+        beta, problem = self.kept(), self.problem
+        inside: NDArray[np.bool_] = (beta > problem.lower) & (beta < problem.upper)
+        return inside & (beta != 0) if problem.kink > 0 else inside
+
+
+class Strategy(ABC):
+    """Makes a start for a problem from a solved neighbour. It never changes the answer."""
+
+    name: str
+    source: Source
+
+    @abstractmethod
+    def propose(self, change: Change, entries: Entries) -> Floats:
+        """Coefficients to start from; they need not be feasible yet."""
+
+    def start(self, change: Change, entries: Entries) -> Floats:
+        """A feasible start."""
+        return feasible(change.problem, self.propose(change, entries), change.entering)
+
+
+def takes_part(problem: Problem) -> NDArray[np.bool_]:
+    return problem.lower < problem.upper
+
+
+def groups(problem: Problem) -> list[slice]:
+    n = len(problem.rows)
+    split = n if problem.split is None else problem.split
+    return [part for part in (slice(0, split), slice(split, n)) if part.start < part.stop]
+
+
+def feasible(problem: Problem, beta: Floats, first: Indices) -> Floats:
+    """Within the bounds, and with the sums of the problem.
+
+    What a sum lacks is spread evenly: over the variables ``first`` as far as they have room, then
+    over those that are not 0, then over all.
+    """
+    beta = np.clip(beta, problem.lower, problem.upper)
+    preferred = np.zeros(len(beta), dtype=bool)
+    preferred[first] = True
+    wanted = np.zeros(len(beta)) if problem.start is None else problem.start
+    for group in groups(problem):
+        lower, upper, part = problem.lower[group], problem.upper[group], beta[group]
+        total = wanted[group].sum()
+        rounding = ROUNDING * (np.abs(part).sum() + abs(total))
+        for who in (preferred[group], part != 0, np.ones(len(part), dtype=bool)):
+            lack = total - part.sum()
+            if abs(lack) <= rounding:
+                break
+            ends = upper if lack > 0 else lower
+            room = np.where(who, np.abs(ends - part), 0.0)
+            part = part + np.sign(lack) * spread(abs(lack), room)
+        # What rounding left of a distance to a bound would make a free variable.
+        part = np.where(np.abs(part - lower) <= rounding, lower, part)
+        beta[group] = np.where(np.abs(part - upper) <= rounding, upper, part)
+    return beta
+
+
+def spread(amount: float, room: Floats) -> Floats:
+    """Equal shares of ``amount``, none above its room; all of it, if there is room for it."""
+    ordered = np.sort(room)
+    smaller = np.concatenate(([0.0], np.cumsum(ordered)))[:-1]
+    # With a share as large as the k-th smallest room, so much is taken.
+    taken = smaller + ordered * np.arange(len(ordered), 0, -1)
+    k = int(np.searchsorted(taken, amount))
+    if k == len(ordered):
+        return room.copy()
+    shares: Floats = np.minimum(room, (amount - smaller[k]) / (len(ordered) - k))
+    return shares
