@@ -59,13 +59,18 @@ class Model:
 class HeldOut:
     """What a fitted fold says of its test rows, known without evaluating a kernel."""
 
-    X: Any
+    given: Any  # all rows
+    test: NDArray[np.intp]
     values: Floats  # of each pair; of the function in regression
 
     def is_for(self, X: Any) -> bool:
-        return X is self.X or (
-            type(X) is np.ndarray and X.shape == self.X.shape and np.array_equal(X, self.X)
-        )
+        """Whether these are the test rows."""
+        shape = (len(self.test), *np.shape(self.given)[1:])
+        if type(X) is not type(self.given) or np.shape(X) != shape:
+            return False
+        if sp.issparse(X):
+            return (self.given[self.test] != X).nnz == 0
+        return isinstance(X, np.ndarray) and bool(np.array_equal(X, self.given[self.test]))
 
 
 @dataclass
@@ -114,6 +119,7 @@ class KernelMachine(CallbackSupportMixin, QuickParameterValidation):  # type: ig
 
     kernel: str | Callable[[Any, Any], Any]
     gamma: str | float
+    _folds: Iterator[KernelMachine]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -179,7 +179,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         if len(self.classes_) == 2:
             return values.ravel()
         if self.decision_function_shape == "ovr":
-            return np.asarray(_ovr_decision_function(values < 0, -values, len(self.classes_)))
+            return _one_versus_rest(values, len(self.classes_))
         return values
 
     def predict(self, X: MatrixLike) -> NDArray[Any]:
@@ -196,10 +196,19 @@ class KernelClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         check_is_fitted(self)
         if self.break_ties and self.decision_function_shape == "ovo":
             raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
-        if len(self.classes_) == 2:
-            codes = (self._pair_values(X).ravel() >= 0).astype(np.intp)
+        return self._labels(self._pair_values(X), self.classes_)
+
+    def _labels(self, values: Floats, classes: NDArray[Any]) -> NDArray[Any]:
+        """Labels from the decision values of every pair."""
+        if len(classes) == 2:
+            codes = (values.ravel() >= 0).astype(np.intp)
         elif self.break_ties:
-            codes = np.argmax(self.decision_function(X), axis=1)
+            codes = np.argmax(_one_versus_rest(values, len(classes)), axis=1)
         else:
-            codes = voting.votes(self._pair_values(X), len(self.classes_))
-        return np.asarray(self.classes_.take(codes))
+            codes = voting.votes(values, len(classes))
+        return np.asarray(classes.take(codes))
+
+
+def _one_versus_rest(values: Floats, n_classes: int) -> Floats:
+    """Values of each class from those of every pair."""
+    return np.asarray(_ovr_decision_function(values < 0, -values, n_classes))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -12,7 +12,6 @@ import scipy.sparse as sp
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.utils import _safe_indexing
 
 from onefit import _core, voting
 from onefit.estimators.base import HeldOut, KernelMachine, Prepared, Training
@@ -27,10 +26,7 @@ Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 
 class CrossFit:
-    """All folds of an estimator: iterating solves them in turn and gives an estimator for each.
-
-    ``fit`` of such an estimator, on the rows of its fold, takes the solution over.
-    """
+    """All folds of an estimator, fitted in turn."""
 
     def __init__(
         self,
@@ -47,9 +43,9 @@ class CrossFit:
         self._given = X
         self._X, self._y = self._estimator._check_training_data(X, y)
         self._weights = self._estimator._check_weights(sample_weight, self._X)
-        self._splits = splits
+        self.splits = splits
         self._n = len(self._y)
-        self._settings = replace(
+        self.settings = replace(
             self._estimator._settings(), threads=effective_n_jobs(n_jobs or estimator.n_jobs)
         )
         share = float(np.mean([len(train) for train, _ in splits])) / self._n
@@ -114,7 +110,21 @@ class CrossFit:
 
     # ---- folds ----------------------------------------------------------------------------------
 
-    def __iter__(self) -> Iterator[KernelMachine]:
+    def in_turn(self, fits: Iterable[Prepared] | None = None) -> KernelMachine:
+        """An estimator whose clones are the folds, one by one: ``fit`` takes their fits over."""
+
+        def folds() -> Iterator[KernelMachine]:
+            for prepared in self.fits() if fits is None else fits:
+                machine = clone(self._estimator)
+                machine._prepared = prepared
+                yield machine
+
+        estimator: KernelMachine = clone(self._estimator)
+        estimator._folds = folds()
+        return estimator
+
+    def fits(self) -> Iterator[Prepared]:
+        """The fits of the folds in turn."""
         full = None
         if self._strategy.source is Source.FULL:
             try:
@@ -123,21 +133,21 @@ class CrossFit:
             except ValueError:  # a fold may be possible where all rows are not
                 full = None
         trainings: list[Training | ValueError] = []
-        for train, _ in self._splits:
+        for train, _ in self.splits:
             try:
                 trainings.append(self._training(train))
             except ValueError as error:
                 trainings.append(error)
-        kernels = [self._kernel(train) for train, _ in self._splits]
+        kernels = [self._kernel(train) for train, _ in self.splits]
         possible = [k for k, t in enumerate(trainings) if isinstance(t, Training)]
         stores = {k: self._store(kernels[k]) for k in possible}
         solved = solve_folds(
             [(stores[k], self._problems(trainings[k])) for k in possible],  # type: ignore[arg-type]
             full,
             self._strategy,
-            self._settings,
+            self.settings,
         )
-        for k, (train, test) in enumerate(self._splits):
+        for k, (train, test) in enumerate(self.splits):
             training, weight = trainings[k], None
             if self._weights is not None:
                 weight = self._weights[train]
@@ -150,9 +160,7 @@ class CrossFit:
                 self.work.append(fold.work)
                 solutions = list(fold.solutions.values())
                 self._finish(prepared, stores[k], training, solutions, train, test)
-            machine = clone(self._estimator)
-            machine._prepared = prepared
-            yield machine
+            yield prepared
 
     def _finish(
         self,
@@ -170,7 +178,7 @@ class CrossFit:
         prepared.solutions = solutions
         prepared.model = model
         values = self._values(store, training, solutions, model, test)
-        prepared.held_out = HeldOut(_safe_indexing(self._given, test), values)
+        prepared.held_out = HeldOut(self._given, test, values)
 
     def _values(
         self,

@@ -6,17 +6,19 @@ functions do the rest: they clone the estimator once a fold, and here its clones
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config, model_selection
-from sklearn.base import clone, is_classifier
+from sklearn.base import is_classifier
+from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils import indexable
 
-from onefit.model_selection.crossfit import CrossFit, Split, can_share
+from onefit.estimators.base import KernelMachine
+from onefit.model_selection import quick
+from onefit.model_selection.crossfit import CrossFit, can_share
 from onefit.report.ledger import Ledger
 from onefit.seeding import STRATEGIES
 
@@ -65,33 +67,52 @@ return_train_score, return_estimator, return_indices, error_score
     scores : dict
         scikit-learn's keys. Its attribute ``ledger`` says what was reused and what was paid.
     """
-    splits, crossfit, estimator = _prepare(
-        estimator, X, y, groups=groups, cv=cv, params=params, n_jobs=n_jobs, seeding=seeding
-    )
-    shared = crossfit is not None
-    scores = CrossValidation(
-        model_selection.cross_validate(
-            estimator,
-            X,
-            y,
-            groups=None if shared else groups,
-            scoring=scoring,
-            cv=splits if shared else cv,
-            n_jobs=None if shared else n_jobs,
-            verbose=verbose,
-            params=params,
-            pre_dispatch=pre_dispatch,
-            return_train_score=return_train_score,
-            return_estimator=return_estimator,
-            return_indices=return_indices,
-            error_score=error_score,
+    crossfit = _share(estimator, X, y, groups, cv, params, n_jobs, seeding)
+    if crossfit is None:
+        scores = CrossValidation(
+            model_selection.cross_validate(
+                estimator,
+                X,
+                y,
+                groups=groups,
+                scoring=scoring,
+                cv=cv,
+                n_jobs=n_jobs,
+                verbose=verbose,
+                params=params,
+                pre_dispatch=pre_dispatch,
+                return_train_score=return_train_score,
+                return_estimator=return_estimator,
+                return_indices=return_indices,
+                error_score=error_score,
+            )
         )
-    )
-    scores.ledger = Ledger(crossfit.work if crossfit is not None else [])
-    if crossfit is not None:
-        scores["fit_time"] = scores["fit_time"] + [work.seconds for work in crossfit.work]
+        scores.ledger = Ledger([])
+        return scores
+    plain = not (verbose or return_train_score or return_estimator or return_indices)
+    fits = quick.fits(crossfit, estimator, scoring) if plain else None
+    if fits is not None and quick.all_succeeded(fits):
+        scores = CrossValidation(quick.scores(crossfit, estimator, fits, y))
+    else:
+        scores = CrossValidation(
+            model_selection.cross_validate(
+                crossfit.in_turn(fits),
+                X,
+                y,
+                scoring=scoring,
+                cv=crossfit.splits,
+                verbose=verbose,
+                params=params,
+                return_train_score=return_train_score,
+                return_estimator=return_estimator,
+                return_indices=return_indices,
+                error_score=error_score,
+            )
+        )
         for fitted in scores.get("estimator", ()):
-            vars(fitted).pop("_held_out", None)
+            fitted.__dict__.pop("_held_out", None)
+    scores.ledger = Ledger(crossfit.work)
+    scores["fit_time"] = scores["fit_time"] + [work.seconds for work in crossfit.work]
     return scores
 
 
@@ -114,23 +135,24 @@ def cross_val_score(
 
     See :func:`cross_validate` for ``seeding``.
     """
-    splits, crossfit, estimator = _prepare(
-        estimator, X, y, groups=groups, cv=cv, params=params, n_jobs=n_jobs, seeding=seeding
-    )
-    shared = crossfit is not None
-    scores: NDArray[np.float64] = model_selection.cross_val_score(
+    # As scikit-learn does it: so that all scores but one are refused.
+    if scoring is not None or not hasattr(estimator, "score"):
+        scoring = {"score": check_scoring(estimator, scoring=scoring)}
+    results = cross_validate(
         estimator,
         X,
         y,
-        groups=None if shared else groups,
+        groups=groups,
         scoring=scoring,
-        cv=splits if shared else cv,
-        n_jobs=None if shared else n_jobs,
+        cv=cv,
+        n_jobs=n_jobs,
         verbose=verbose,
         params=params,
         pre_dispatch=pre_dispatch,
         error_score=error_score,
+        seeding=seeding,
     )
+    scores: NDArray[np.float64] = results["test_score"]
     return scores
 
 
@@ -152,24 +174,15 @@ def cross_val_predict(
 
     See :func:`cross_validate` for ``seeding``.
     """
-    splits, crossfit, estimator = _prepare(
-        estimator,
-        X,
-        y,
-        groups=groups,
-        cv=cv,
-        params=params,
-        n_jobs=n_jobs,
-        seeding=seeding,
-        encode=method == "decision_function",
-    )
+    encode = method == "decision_function"
+    crossfit = _share(estimator, X, y, groups, cv, params, n_jobs, seeding, encode=encode)
     shared = crossfit is not None
     return model_selection.cross_val_predict(
-        estimator,
+        crossfit.in_turn() if crossfit is not None else estimator,
         X,
         y,
         groups=None if shared else groups,
-        cv=splits if shared else cv,
+        cv=crossfit.splits if crossfit is not None else cv,
         n_jobs=None if shared else n_jobs,
         verbose=verbose,
         params=params,
@@ -178,36 +191,31 @@ def cross_val_predict(
     )
 
 
-def _prepare(
+def _share(
     estimator: Any,
     X: Any,
     y: Any,
-    *,
     groups: Any,
     cv: Any,
     params: dict[str, Any] | None,
     n_jobs: int | None,
     seeding: str,
     encode: bool = False,
-) -> tuple[Sequence[Split] | None, CrossFit | None, Any]:
-    """The splits, their fits and an estimator whose clones are the folds in turn.
-
-    No fits where they cannot be shared: scikit-learn then does it all.
-    """
+) -> CrossFit | None:
+    """The folds, fitted together; None where they cannot be, and scikit-learn does it all."""
     if seeding != "auto" and seeding not in STRATEGIES:
         allowed = ", ".join(repr(name) for name in ("auto", *STRATEGIES))
         raise ValueError(f"seeding must be one of {allowed}; got {seeding!r}.")
     params = params or {}
     routed = get_config().get("enable_metadata_routing", False)
-    if y is None or routed or set(params) - {"sample_weight"}:
-        return None, None, estimator
+    if not isinstance(estimator, KernelMachine) or y is None or routed:
+        return None
+    if set(params) - {"sample_weight"}:
+        return None
     X, y = indexable(X, y)
     splits = list(check_cv(cv, y, classifier=is_classifier(estimator)).split(X, y, groups))
     if not can_share(estimator, X, splits):
-        return None, None, estimator
+        return None
     if encode:  # as scikit-learn does, for columns in one order
         y = np.unique(y, return_inverse=True)[1]
-    crossfit = CrossFit(estimator, X, y, params.get("sample_weight"), splits, seeding, n_jobs)
-    clones = clone(estimator)
-    clones._folds = iter(crossfit)
-    return splits, crossfit, clones
+    return CrossFit(estimator, X, y, params.get("sample_weight"), splits, seeding, n_jobs)
