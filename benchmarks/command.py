@@ -29,9 +29,10 @@ DEFAULT = "c-svc"  # the machine whose files are not called after it
 def run(options: argparse.Namespace, command: str) -> None:
     """Do what the options ask for, for one machine after the other."""
     [subject] = choose(all_subjects(), [options.subject], "subject")
+    subject = subject.asked(options)
     machines = choose(all_machines(), options.machine, "machine")
     groups = choose(all_groups(), options.group, "group")
-    rivals = choose(all_rivals(), options.rivals, "rival")
+    rivals = choose(all_rivals(), options.rivals or subject.default_rivals, "rival")
     computer = facts(rivals)
     runnable = [rival for rival in rivals if computer["rivals"][rival.name]["runnable"]]
     if not runnable:
@@ -40,7 +41,7 @@ def run(options: argparse.Namespace, command: str) -> None:
         plan = Plan(
             subject=subject,
             machine=machine,
-            rivals=runnable,
+            rivals=subject.contenders(runnable),
             settings=Settings(options.threads, subject.tol, options.memory),
             repeats=options.repeats or subject.repeats,
             time_limit=options.time_limit,
@@ -73,16 +74,17 @@ def _run_machine(
 
     timed = subject.repeats > 1
     lines = summarise(records)
-    extra = worst_figures(records, subject.headline) if subject.headline else []
+    extra = subject.sentences(records)
+    extra += worst_figures(records, subject.headline) if subject.headline else []
     screen.closing(lines, records, extra, timed)
     about = {
         "title": title,
-        "rule": f"{machine.rule}; {GAMMA_RULE}",
+        "rule": "; ".join(filter(None, (machine.rule, GAMMA_RULE, subject.rule))),
         "command": command,
         "options": _plain(options),
         "computer": computer,
     }
-    paths = save(options.out, _file_name(options, machine), about, records, lines, extra, timed)
+    paths = save(options.out, _file_name(options, plan), about, records, lines, extra, timed)
     screen.console.print("saved: " + ", ".join(map(str, paths)), highlight=False)
 
 
@@ -118,12 +120,13 @@ def _wanted(name: str, patterns: list[str] | None) -> bool:
     return any(fnmatch(name, p if "/" in p else f"{p}/*") for p in patterns)
 
 
-def _file_name(options: argparse.Namespace, machine: Machine) -> str:
+def _file_name(options: argparse.Namespace, plan: Plan) -> str:
     """Return e.g. fit-1thread for a C-SVC and fit-svr-1thread for another machine.
 
     A part gets a name of its own and overwrites no whole run.
     """
-    name = options.subject if machine.name == DEFAULT else f"{options.subject}-{machine.name}"
+    name = plan.subject.label
+    name += f"-{plan.machine.name}" if plan.machine.name != DEFAULT else ""
     name += f"-{_threads(options.threads).replace(' ', '')}"
     part = options.rivals or options.cases or options.group or options.max_rows
     if options.quick:

@@ -22,10 +22,12 @@ class Entry:
     samples: list[Sample] = field(default_factory=list)
     verdict: Verdict | None = None
     not_run: str | None = None
+    share: float = 1.0  # of the work that was done: times are divided by it
 
     @property
     def seconds(self) -> float | None:
-        return median(s.seconds for s in self.samples) if self.samples else None
+        """Return the median, for all of the work."""
+        return median(s.seconds for s in self.samples) / self.share if self.samples else None
 
     @property
     def peak_mb(self) -> float | None:
@@ -46,7 +48,7 @@ class Entry:
     @property
     def counts(self) -> bool:
         """Return whether there is a time that may be compared."""
-        right = (Outcome.AGREES, Outcome.OTHER)
+        right = (Outcome.AGREES, Outcome.OTHER, Outcome.YARDSTICK)
         return bool(self.samples) and self.verdict is not None and self.verdict.outcome in right
 
     def as_dict(self) -> dict[str, Any]:
@@ -54,6 +56,7 @@ class Entry:
             "rival": self.rival,
             "threads": self.threads,
             "median_seconds": self.seconds,
+            "share_of_work_done": self.share,
             "peak_mb": self.peak_mb,
             "cores_used": self.cores_used,
             "samples": [asdict(sample) for sample in self.samples],

@@ -55,6 +55,7 @@ class Turn:
 
     rival: Rival
     entry: Entry
+    subject: Subject
     answer: Any = None
 
     def done(self, plan: Plan) -> bool:
@@ -88,11 +89,11 @@ def run_cases(
 def _run_case(plan: Plan, case: Case) -> CaseRecord:
     turns = []
     for rival in plan.rivals:
-        entry = Entry(rival.name, rival.threads(plan.settings))
-        entry.not_run = plan.subject.suits(rival, case, plan.settings)
-        if entry.not_run is None:
-            entry.not_run = _too_slow(rival, plan, case)
-        turns.append(Turn(rival, entry))
+        turn = _turn(rival, plan)
+        turn.entry.not_run = plan.subject.suits(rival, case, plan.settings)
+        if turn.entry.not_run is None:
+            _limit(turn, plan, case)
+        turns.append(turn)
     while waiting := [turn for turn in turns if not turn.done(plan)]:
         for turn in waiting:
             _take(turn, plan, case)
@@ -100,32 +101,41 @@ def _run_case(plan: Plan, case: Case) -> CaseRecord:
     return CaseRecord(case.facts(), reference, [turn.entry for turn in turns])
 
 
-def _too_slow(rival: Rival, plan: Plan, case: Case) -> str | None:
-    """Return why a rival is not worth waiting for, judged by a share of the rows, or None.
+def _turn(rival: Rival, plan: Plan) -> Turn:
+    return Turn(rival, Entry(rival.name, rival.threads(plan.settings)), plan.subject)
 
-    Time is taken to grow with the square of the rows; it usually grows faster.
+
+def _limit(turn: Turn, plan: Plan, case: Case) -> None:
+    """Let a rival that is not worth waiting for do a part of the work, or none.
+
+    This is judged by a share of the rows. Time is taken to grow with their square; it usually grows
+    faster.
     """
     if case.rows < PROBE_FROM_ROWS:
-        return None
+        return
     size = int(case.rows * PROBE_SHARE)
     rows = np.random.default_rng(PROBE_SEED).choice(case.rows, size, replace=False)
-    trial = Turn(rival, Entry(rival.name, rival.threads(plan.settings)))
+    trial = _turn(turn.rival, plan)
     _take(trial, plan, replace(case, X=case.X[rows], y=case.y[rows]))
     if trial.entry.seconds is None:
-        return trial.entry.not_run
+        turn.entry.not_run = trial.entry.not_run
+        return
     expected = trial.entry.seconds / PROBE_SHARE**2
-    if expected <= plan.patience:
-        return None
-    return f"about {expected:.0f} s expected (from {size} rows), more than --patience allows"
+    if expected > plan.patience and (part := plan.subject.part(turn.rival)):
+        turn.subject, turn.entry.share = part
+    if expected * turn.entry.share > plan.patience:
+        turn.entry.not_run = (
+            f"about {expected:.0f} s expected (from {size} rows), more than --patience allows"
+        )
 
 
 def _take(turn: Turn, plan: Plan, case: Case) -> None:
     """Measure one run; the first one also gives the answer, outside the time."""
     try:
-        work = partial(plan.subject.run, turn.rival, case, plan.settings)
+        work = partial(turn.subject.run, turn.rival, case, plan.settings)
         result, sample = measure(work)
         if not turn.entry.samples:
-            turn.answer = plan.subject.answer(turn.rival, result, case)
+            turn.answer = turn.subject.answer(turn.rival, result, case)
         turn.entry.samples.append(sample)
     except Exception as error:  # a rival that breaks must not end the run of the others
         turn.entry.not_run = f"failed: {type(error).__name__}: {error}"
@@ -159,7 +169,7 @@ def _warm_up(plan: Plan) -> None:
         case = Case(machine, "iris", "warm-up", "tiny", scaling, data, y, parameters, 0.25)
         for rival in plan.rivals:
             if plan.subject.suits(rival, case, plan.settings) is None:
-                _take(Turn(rival, Entry(rival.name, 1)), plan, case)
+                _take(_turn(rival, plan), plan, case)
 
 
 def busy_cores(entry: Entry, slack: float = 0.25) -> bool:

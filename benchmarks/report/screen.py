@@ -18,6 +18,7 @@ STYLES = {
     Outcome.DISAGREES: "bold red",
     Outcome.OTHER: "cyan",
     Outcome.BASELINE: "dim",
+    Outcome.YARDSTICK: "dim",
 }
 WIDTH_IN_FILES = 140  # when the output is not a terminal, which would tell its own
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..case import Case, Matrix, Settings
 from ..dual import Pair, one_function, pairs_of
+from ..machines.base import FloatArray
 
 
 class Rival(ABC):
@@ -27,6 +28,7 @@ class Rival(ABC):
     # Why its answer cannot equal the others', if so. It is then compared on accuracy only.
     other_problem: str | None = None
     baseline: bool = False  # not a contender: shows what the harness costs
+    shares_folds: bool = False  # in a cross-validation a fold is not a fit of its own
 
     def available(self) -> tuple[bool, str]:
         """Return whether the library can be used here, and its version or the reason why not."""
@@ -68,6 +70,14 @@ class Rival(ABC):
         """Return the dual solution, or None if the library does not show it."""
         return None
 
+    def scores(self, case: Case, settings: Settings, cv: Any) -> FloatArray:
+        """Cross-validate and return the score of each fold. ``cv`` is a splitter or its splits."""
+        raise NotImplementedError(f"{self.name} cannot be given folds")
+
+    def iterations(self, case: Case, settings: Settings, cv: Any) -> dict[str, int]:
+        """Return the iterations of a cross-validation, by what the folds start from."""
+        return {}
+
 
 class SklearnFaced(Rival):
     """A rival with scikit-learn's interface and attributes: ``module`` has its classes."""
@@ -76,11 +86,22 @@ class SklearnFaced(Rival):
         """Return the parameters that are not those of the machine."""
         return {"cache_size": settings.rival_memory_mb, "n_jobs": settings.threads}
 
-    def fit(self, case: Case, settings: Settings) -> Any:
+    def estimator(self, case: Case, settings: Settings) -> Any:
         estimator = getattr(importlib.import_module(self.module), case.machine.estimator)
         return estimator(
             **case.parameters, gamma=case.gamma, tol=settings.tol, **self.options(settings)
-        ).fit(case.X, case.y)
+        )
+
+    def fit(self, case: Case, settings: Settings) -> Any:
+        return self.estimator(case, settings).fit(case.X, case.y)
+
+    def scores(self, case: Case, settings: Settings, cv: Any) -> FloatArray:
+        from sklearn.model_selection import cross_val_score
+
+        # Who has no threads of its own gets processes.
+        n_jobs = settings.threads // self.threads(settings)
+        estimator = self.estimator(case, settings)
+        return np.asarray(cross_val_score(estimator, case.X, case.y, cv=cv, n_jobs=n_jobs))
 
     def predictions(self, model: Any, case: Case, X: Matrix) -> NDArray[Any]:
         return np.asarray(model.predict(X)).astype(case.y.dtype)

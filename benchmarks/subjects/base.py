@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..case import Case, Settings
 from ..rivals.base import Rival
+
+if TYPE_CHECKING:
+    from ..record import CaseRecord
 
 
 class Outcome(Enum):
@@ -18,6 +22,7 @@ class Outcome(Enum):
     DISAGREES = "DISAGREES"
     OTHER = "other problem"  # compared on accuracy only
     BASELINE = "baseline"  # not compared
+    YARDSTICK = "yardstick"  # other work of a known size: its time is compared, nothing else
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,29 @@ class Subject(ABC):
     repeats: int = 3
     max_rows: int | None = None
     headline: str | None = None  # the figure of a verdict that the summary reports the worst of
+    rule: str | None = None  # a sentence for the report: what is done, and when answers agree
+    default_rivals: list[str] | None = None  # those that run when none are named; None: all
+
+    @property
+    def label(self) -> str:
+        """Return what the files of its results are called."""
+        return self.name
+
+    def asked(self, options: argparse.Namespace) -> Subject:
+        """Return the subject as the command line wants it."""
+        return self
+
+    def contenders(self, rivals: list[Rival]) -> list[Rival]:
+        """Return who runs, for the ``rivals`` that are asked for and can."""
+        return rivals
+
+    def part(self, rival: Rival) -> tuple[Subject, float] | None:
+        """Return a part of the work that this rival's time follows from, and its share; or None."""
+        return None
+
+    def sentences(self, records: list[CaseRecord]) -> list[str]:
+        """Return what the summary says besides its table."""
+        return []
 
     def suits(self, rival: Rival, case: Case, settings: Settings) -> str | None:
         """Return why this rival cannot take part in this case, or None."""

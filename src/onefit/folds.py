@@ -23,11 +23,16 @@ from onefit.solver import Settings, solve
 
 # The problems of a fold by what they are about: a pair of classes, or nothing in regression.
 Problems: TypeAlias = Mapping[Hashable, Problem]
+Neighbours: TypeAlias = dict[Hashable, tuple[_core.KernelStore, Neighbour]]
 
-# A fit on all rows is a good neighbour of a fold that has at least this share of them ...
+# The fit on all rows is a good neighbour of a fold that has at least this share of them, and pays
+# for itself from so many rows on, or with so many folds: below, a cold fold takes less than a seed.
 LEAST_SHARE = 0.6
-# ... and pays for itself when there are so many folds.
-LEAST_FOLDS = 3
+LEAST_ROWS = 1000
+MANY_FOLDS = 20
+
+# Folds are solved so many problems for each thread at a time.
+PROBLEMS_PER_THREAD = 4
 
 
 @dataclass
@@ -48,11 +53,11 @@ class SolvedFold:
     work: FoldWork = field(default_factory=FoldWork)
 
 
-def choose(seeding: str, n_folds: int, share: float) -> Strategy:
+def choose(seeding: str, n_folds: int, n_rows: int, share: float) -> Strategy:
     """The strategy of this name; for "auto" what is fastest for so many folds of this size."""
     if seeding != "auto":
         return STRATEGIES[seeding]
-    pays = n_folds >= LEAST_FOLDS and share >= LEAST_SHARE
+    pays = share >= LEAST_SHARE and (n_rows >= LEAST_ROWS or n_folds >= MANY_FOLDS)
     return STRATEGIES["avg" if pays else "none"]
 
 
@@ -64,32 +69,56 @@ def solve_folds(
 ) -> Iterator[SolvedFold]:
     """Solve every fold in turn; ``full`` are the problems on all rows, where a strategy needs them.
 
-    Each fold has the store that its problems are on; several may be the same.
+    Each fold has the store that its problems are on. Folds on the same store that do not wait for
+    one another are solved together, on all threads.
     """
-    neighbours: dict[Hashable, tuple[_core.KernelStore, Neighbour]] = {}
+    neighbours: Neighbours = {}
     if strategy.source is Source.FULL and full is not None:
         store, problems = full
         solutions = solve(store, list(problems.values()), settings)
         neighbours = _neighbours(store, problems, solutions)
-    for number, (store, problems) in enumerate(folds):
+    for first, last in _batches(folds, strategy, settings):
+        store = folds[first][0]
         began, entries = perf_counter(), store.entries_evaluated
-        starts = {
-            key: _seeded(store, problem, neighbours.get(key), strategy)
-            for key, problem in problems.items()
-        }
-        solutions = solve(store, list(starts.values()), settings)
-        if strategy.source is Source.PREVIOUS:
-            neighbours |= _neighbours(store, problems, solutions)
-        seeded = any(starts[key] is not problems[key] for key in problems)
-        yield SolvedFold(
-            dict(zip(problems, solutions, strict=True)),
-            FoldWork(
-                sum(s.n_iter for s in solutions),
-                _source(strategy, number) if seeded else "nothing",
-                store.entries_evaluated - entries,
-                perf_counter() - began,
-            ),
-        )
+        seeded = [
+            {
+                key: _seeded(store, problem, neighbours.get(key), strategy)
+                for key, problem in problems.items()
+            }
+            for _, problems in folds[first:last]
+        ]
+        solutions = solve(store, [p for fold in seeded for p in fold.values()], settings)
+        seconds = (perf_counter() - began) / (last - first)
+        evaluated = (store.entries_evaluated - entries) // (last - first)
+        for number, fold in enumerate(seeded, start=first):
+            mine, solutions = solutions[: len(fold)], solutions[len(fold) :]
+            if strategy.source is Source.PREVIOUS:
+                neighbours |= _neighbours(store, folds[number][1], mine)
+            cold = all(fold[key] is problem for key, problem in folds[number][1].items())
+            source = "nothing" if cold else _source(strategy, number)
+            work = FoldWork(sum(s.n_iter for s in mine), source, evaluated, seconds)
+            yield SolvedFold(dict(zip(fold, mine, strict=True)), work)
+
+
+def _batches(
+    folds: Sequence[tuple[_core.KernelStore, Problems]], strategy: Strategy, settings: Settings
+) -> Iterator[tuple[int, int]]:
+    """Which folds are solved at a time."""
+    alone = settings.threads == 1 or strategy.source is Source.PREVIOUS
+    first = 0
+    while first < len(folds):
+        last = first + 1
+        count = len(folds[first][1])
+        while (
+            not alone
+            and last < len(folds)
+            and folds[last][0] is folds[first][0]
+            and count < PROBLEMS_PER_THREAD * settings.threads
+        ):
+            count += len(folds[last][1])
+            last += 1
+        yield first, last
+        first = last
 
 
 def _source(strategy: Strategy, number: int) -> str:
@@ -98,7 +127,7 @@ def _source(strategy: Strategy, number: int) -> str:
 
 def _neighbours(
     store: _core.KernelStore, problems: Problems, solutions: Sequence[_core.Solution]
-) -> dict[Hashable, tuple[_core.KernelStore, Neighbour]]:
+) -> Neighbours:
     return {
         key: (store, Neighbour(problem, s.beta, s.gradient, s.offsets))
         for (key, problem), s in zip(problems.items(), solutions, strict=True)

@@ -68,9 +68,9 @@ class HeldOut:
         shape = (len(self.test), *np.shape(self.given)[1:])
         if type(X) is not type(self.given) or np.shape(X) != shape:
             return False
-        if sp.issparse(X):
-            return (self.given[self.test] != X).nnz == 0
-        return isinstance(X, np.ndarray) and bool(np.array_equal(X, self.given[self.test]))
+        rows = self.given[self.test]
+        same = (rows != X).nnz == 0 if sp.issparse(X) else np.array_equal(X, rows)
+        return bool(same)
 
 
 @dataclass

@@ -20,6 +20,7 @@ from onefit.folds import FoldWork, choose, solve_folds
 from onefit.kernels import Floats, Kernel, make_store, resolve_gamma
 from onefit.memory import budget_bytes
 from onefit.problem import Problem
+from onefit.report.progress import shown
 from onefit.seeding import Source
 
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
@@ -37,6 +38,7 @@ class CrossFit:
         splits: Sequence[Split],
         seeding: str,
         n_jobs: int | None,
+        progress: bool | None = False,
     ) -> None:
         self.work: list[FoldWork] = []
         self._estimator = clone(estimator)
@@ -44,12 +46,13 @@ class CrossFit:
         self._X, self._y = self._estimator._check_training_data(X, y)
         self._weights = self._estimator._check_weights(sample_weight, self._X)
         self.splits = splits
+        self._progress = progress
         self._n = len(self._y)
         self.settings = replace(
             self._estimator._settings(), threads=effective_n_jobs(n_jobs or estimator.n_jobs)
         )
         share = float(np.mean([len(train) for train, _ in splits])) / self._n
-        self._strategy = choose(seeding, len(splits), share)
+        self._strategy = choose(seeding, len(splits), self._n, share)
         # In the order of classes, as a fit has it: then a pair of them is two runs of a row.
         self._order = (
             np.argsort(self._y, kind="stable")
@@ -125,6 +128,10 @@ class CrossFit:
 
     def fits(self) -> Iterator[Prepared]:
         """The fits of the folds in turn."""
+        name = f"{type(self._estimator).__name__}, fold"
+        return shown(self._fits(), len(self.splits), name, self._progress)
+
+    def _fits(self) -> Iterator[Prepared]:
         full = None
         if self._strategy.source is Source.FULL:
             try:

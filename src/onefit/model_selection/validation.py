@@ -46,6 +46,7 @@ def cross_validate(
     return_indices: bool = False,
     error_score: Any = np.nan,
     seeding: str = "auto",
+    progress: bool | None = None,
 ) -> CrossValidation:
     """Scores of an estimator on every fold: :func:`sklearn.model_selection.cross_validate`, faster.
 
@@ -61,13 +62,16 @@ return_train_score, return_estimator, return_indices, error_score
     seeding : {"auto", "none", "sir", "mir", "ato", "avg", "top"}, default="auto"
         Where a fold starts: from nothing, from the fold before ("sir", "mir", "ato") or from the
         fit on all rows ("avg", "top").
+    progress : bool or None, default=None
+        Whether to show a progress bar. None shows it in a terminal or notebook when the work is
+        long.
 
     Returns
     -------
     scores : dict
         scikit-learn's keys. Its attribute ``ledger`` says what was reused and what was paid.
     """
-    crossfit = _share(estimator, X, y, groups, cv, params, n_jobs, seeding)
+    crossfit = _share(estimator, X, y, groups, cv, params, n_jobs, seeding, progress)
     if crossfit is None:
         scores = CrossValidation(
             model_selection.cross_validate(
@@ -130,10 +134,11 @@ def cross_val_score(
     pre_dispatch: int | str = "2*n_jobs",
     error_score: Any = np.nan,
     seeding: str = "auto",
+    progress: bool | None = None,
 ) -> NDArray[np.float64]:
     """Scores of every fold: :func:`sklearn.model_selection.cross_val_score`, faster.
 
-    See :func:`cross_validate` for ``seeding``.
+    See :func:`cross_validate` for ``seeding`` and ``progress``.
     """
     # As scikit-learn does it: so that all scores but one are refused.
     if scoring is not None or not hasattr(estimator, "score"):
@@ -151,6 +156,7 @@ def cross_val_score(
         pre_dispatch=pre_dispatch,
         error_score=error_score,
         seeding=seeding,
+        progress=progress,
     )
     scores: NDArray[np.float64] = results["test_score"]
     return scores
@@ -169,13 +175,14 @@ def cross_val_predict(
     pre_dispatch: int | str = "2*n_jobs",
     method: str = "predict",
     seeding: str = "auto",
+    progress: bool | None = None,
 ) -> Any:
     """Predictions of held-out rows: :func:`sklearn.model_selection.cross_val_predict`, faster.
 
-    See :func:`cross_validate` for ``seeding``.
+    See :func:`cross_validate` for ``seeding`` and ``progress``.
     """
     encode = method == "decision_function"
-    crossfit = _share(estimator, X, y, groups, cv, params, n_jobs, seeding, encode=encode)
+    crossfit = _share(estimator, X, y, groups, cv, params, n_jobs, seeding, progress, encode)
     shared = crossfit is not None
     return model_selection.cross_val_predict(
         crossfit.in_turn() if crossfit is not None else estimator,
@@ -200,6 +207,7 @@ def _share(
     params: dict[str, Any] | None,
     n_jobs: int | None,
     seeding: str,
+    progress: bool | None,
     encode: bool = False,
 ) -> CrossFit | None:
     """The folds, fitted together; None where they cannot be, and scikit-learn does it all."""
@@ -218,4 +226,5 @@ def _share(
         return None
     if encode:  # as scikit-learn does, for columns in one order
         y = np.unique(y, return_inverse=True)[1]
-    return CrossFit(estimator, X, y, params.get("sample_weight"), splits, seeding, n_jobs)
+    weights = params.get("sample_weight")
+    return CrossFit(estimator, X, y, weights, splits, seeding, n_jobs, progress)
