@@ -7,7 +7,7 @@ of the changed coefficients only, and the gradient of a held-out row is its deci
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import TypeAlias
@@ -23,6 +23,7 @@ from onefit.solver import Settings, solve
 
 # The problems of a fold by what they are about: a pair of classes, or nothing in regression.
 Problems: TypeAlias = Mapping[Hashable, Problem]
+Fold: TypeAlias = tuple[_core.KernelStore, Problems]  # the problems, and the store they are on
 Neighbours: TypeAlias = dict[Hashable, tuple[_core.KernelStore, Neighbour]]
 
 # The fit on all rows is a good neighbour of a fold that has at least this share of them, and pays
@@ -62,63 +63,61 @@ def choose(seeding: str, n_folds: int, n_rows: int, share: float) -> Strategy:
 
 
 def solve_folds(
-    folds: Sequence[tuple[_core.KernelStore, Problems]],
-    full: tuple[_core.KernelStore, Problems] | None,
+    folds: Iterable[Fold],
+    full: Fold | None,
     strategy: Strategy,
     settings: Settings,
 ) -> Iterator[SolvedFold]:
     """Solve every fold in turn; ``full`` are the problems on all rows, where a strategy needs them.
 
-    Each fold has the store that its problems are on. Folds on the same store that do not wait for
-    one another are solved together, on all threads.
+    Folds on the same store that do not wait for one another are solved together, on all threads. No
+    more of them are taken at a time, so that a fold takes memory only while it is worked on.
     """
     neighbours: Neighbours = {}
     if strategy.source is Source.FULL and full is not None:
         store, problems = full
         solutions = solve(store, list(problems.values()), settings)
         neighbours = _neighbours(store, problems, solutions)
-    for first, last in _batches(folds, strategy, settings):
-        store = folds[first][0]
+    number = 0
+    for batch in _batches(folds, strategy, settings):
+        store = batch[0][0]
         began, entries = perf_counter(), store.entries_evaluated
         seeded = [
             {
                 key: _seeded(store, problem, neighbours.get(key), strategy)
                 for key, problem in problems.items()
             }
-            for _, problems in folds[first:last]
+            for _, problems in batch
         ]
         solutions = solve(store, [p for fold in seeded for p in fold.values()], settings)
-        seconds = (perf_counter() - began) / (last - first)
-        evaluated = (store.entries_evaluated - entries) // (last - first)
-        for number, fold in enumerate(seeded, start=first):
+        seconds = (perf_counter() - began) / len(batch)
+        evaluated = (store.entries_evaluated - entries) // len(batch)
+        for fold, (_, problems) in zip(seeded, batch, strict=True):
             mine, solutions = solutions[: len(fold)], solutions[len(fold) :]
             if strategy.source is Source.PREVIOUS:
-                neighbours |= _neighbours(store, folds[number][1], mine)
-            cold = all(fold[key] is problem for key, problem in folds[number][1].items())
+                neighbours |= _neighbours(store, problems, mine)
+            cold = all(fold[key] is problem for key, problem in problems.items())
             source = "nothing" if cold else _source(strategy, number)
             work = FoldWork(sum(s.n_iter for s in mine), source, evaluated, seconds)
             yield SolvedFold(dict(zip(fold, mine, strict=True)), work)
+            number += 1
 
 
-def _batches(
-    folds: Sequence[tuple[_core.KernelStore, Problems]], strategy: Strategy, settings: Settings
-) -> Iterator[tuple[int, int]]:
-    """Which folds are solved at a time."""
+def _batches(folds: Iterable[Fold], strategy: Strategy, settings: Settings) -> Iterator[list[Fold]]:
+    """The folds that are solved at a time."""
     alone = settings.threads == 1 or strategy.source is Source.PREVIOUS
-    first = 0
-    while first < len(folds):
-        last = first + 1
-        count = len(folds[first][1])
-        while (
-            not alone
-            and last < len(folds)
-            and folds[last][0] is folds[first][0]
-            and count < PROBLEMS_PER_THREAD * settings.threads
-        ):
-            count += len(folds[last][1])
-            last += 1
-        yield first, last
-        first = last
+    most = 1 if alone else PROBLEMS_PER_THREAD * settings.threads
+    batch: list[Fold] = []
+    for fold in folds:
+        if batch and (batch[0][0] is not fold[0] or sum(len(p) for _, p in batch) >= most):
+            yield batch
+            batch = []
+        batch.append(fold)
+        if alone:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
 
 
 def _source(strategy: Strategy, number: int) -> str:

@@ -221,3 +221,24 @@ def test_the_estimator_is_left_alone():
     machine = SVC()
     cross_val_score(machine, *data("SVC"))
     assert vars(machine).keys() == vars(onefit.SVC()).keys()
+
+
+@pytest.mark.parametrize(
+    ("machine", "spoil"),
+    [
+        (SVC(C=-1.0), lambda X: X),
+        (SVC(kernel="nonsense"), lambda X: X),
+        (SVC(), lambda X: np.where(X > 1, np.nan, X)),
+        (NuSVC(nu=1.0), lambda X: X),
+        (SVC(probability=True), lambda X: X),
+    ],
+)
+def test_errors_are_those_of_scikit_learn(machine, spoil):
+    X, y = data("SVC")
+    y = np.where(np.arange(len(y)) < 20, 0, 1)
+    messages = []
+    for function in (cross_val_score, theirs.cross_val_score):
+        with pytest.raises(ValueError, match=r"\w") as caught:
+            function(machine, spoil(X), y, cv=3, error_score="raise")
+        messages.append(str(caught.value))
+    assert messages[0].replace("cross_validate", "cross_val_score") == messages[1]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
@@ -16,7 +17,7 @@ from sklearn.base import clone
 from onefit import _core, voting
 from onefit.estimators.base import HeldOut, KernelMachine, Prepared, Training
 from onefit.estimators.classification import ClassTraining
-from onefit.folds import FoldWork, choose, solve_folds
+from onefit.folds import Fold, FoldWork, choose, solve_folds
 from onefit.kernels import Floats, Kernel, make_store, resolve_gamma
 from onefit.memory import budget_bytes
 from onefit.problem import Problem
@@ -24,6 +25,18 @@ from onefit.report.progress import shown
 from onefit.seeding import Source
 
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
+
+
+@dataclass
+class _Begun:
+    """A fold on its way."""
+
+    train: NDArray[np.intp]
+    test: NDArray[np.intp]
+    training: Training | None = None
+    kernel: Kernel | None = None
+    store: Any = None
+    error: ValueError | None = None
 
 
 class CrossFit:
@@ -139,53 +152,50 @@ class CrossFit:
                 full = (self._store(kernel), self._problems(self._training(None)))
             except ValueError:  # a fold may be possible where all rows are not
                 full = None
-        trainings: list[Training | ValueError] = []
-        for train, _ in self.splits:
-            try:
-                trainings.append(self._training(train))
-            except ValueError as error:
-                trainings.append(error)
-        kernels = [self._kernel(train) for train, _ in self.splits]
-        possible = [k for k, t in enumerate(trainings) if isinstance(t, Training)]
-        stores = {k: self._store(kernels[k]) for k in possible}
-        solved = solve_folds(
-            [(stores[k], self._problems(trainings[k])) for k in possible],  # type: ignore[arg-type]
-            full,
-            self._strategy,
-            self.settings,
-        )
-        for k, (train, test) in enumerate(self.splits):
-            training, weight = trainings[k], None
-            if self._weights is not None:
-                weight = self._weights[train]
-            prepared = Prepared(len(train), weight, kernels[k])
-            if isinstance(training, ValueError):
-                prepared.error = training
-                self.work.append(FoldWork())
-            else:
-                fold = next(solved)
-                self.work.append(fold.work)
-                solutions = list(fold.solutions.values())
-                self._finish(prepared, stores[k], training, solutions, train, test)
-            yield prepared
+        begun: deque[_Begun] = deque()
+        for solved in solve_folds(self._begin(begun), full, self._strategy, self.settings):
+            while begun[0].error is not None:
+                yield self._failed(begun.popleft())
+            fold = begun.popleft()
+            self.work.append(solved.work)
+            yield self._finished(fold, list(solved.solutions.values()))
+        for fold in begun:
+            yield self._failed(fold)
 
-    def _finish(
-        self,
-        prepared: Prepared,
-        store: _core.KernelStore,
-        training: Training,
-        solutions: list[_core.Solution],
-        train: NDArray[np.intp],
-        test: NDArray[np.intp],
-    ) -> None:
+    def _begin(self, begun: deque[_Begun]) -> Iterator[Fold]:
+        """The folds to solve, as they are asked for; ``begun`` notes them, and those that fail."""
+        for train, test in self.splits:
+            fold = _Begun(train, test)
+            begun.append(fold)
+            try:
+                fold.training = self._training(train)
+            except ValueError as error:
+                fold.error = error
+                continue
+            fold.kernel = self._kernel(train)
+            fold.store = self._store(fold.kernel)
+            yield fold.store, self._problems(fold.training)
+
+    def _prepared(self, fold: _Begun) -> Prepared:
+        weight = None if self._weights is None else self._weights[fold.train]
+        return Prepared(len(fold.train), weight, fold.kernel, error=fold.error)
+
+    def _failed(self, fold: _Begun) -> Prepared:
+        self.work.append(FoldWork())
+        return self._prepared(fold)
+
+    def _finished(self, fold: _Begun, solutions: list[_core.Solution]) -> Prepared:
+        prepared, training = self._prepared(fold), fold.training
+        assert training is not None
         local = np.full(self._n, -1, dtype=np.intp)
-        local[train] = np.arange(len(train))
+        local[fold.train] = np.arange(len(fold.train))
         model = self._estimator._model(training, solutions)
         prepared.training = replace(training, order=local[training.order])
         prepared.solutions = solutions
         prepared.model = model
-        values = self._values(store, training, solutions, model, test)
-        prepared.held_out = HeldOut(self._given, test, values)
+        values = self._values(fold.store, training, solutions, model, fold.test)
+        prepared.held_out = HeldOut(self._given, fold.test, values)
+        return prepared
 
     def _values(
         self,

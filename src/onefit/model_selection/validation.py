@@ -227,4 +227,8 @@ def _share(
     if encode:  # as scikit-learn does, for columns in one order
         y = np.unique(y, return_inverse=True)[1]
     weights = params.get("sample_weight")
-    return CrossFit(estimator, X, y, weights, splits, seeding, n_jobs, progress)
+    try:
+        estimator._validate_params()
+        return CrossFit(estimator, X, y, weights, splits, seeding, n_jobs, progress)
+    except (TypeError, ValueError):  # for scikit-learn to say, fold by fold
+        return None
