@@ -149,6 +149,8 @@ def _judge(turns: list[Turn], subject: Subject, case: Case) -> str | None:
     for turn in answered.values():
         if turn.rival.baseline:
             turn.entry.verdict = Verdict(Outcome.BASELINE, "what the harness costs")
+        elif turn.rival.yardstick:
+            turn.entry.verdict = Verdict(Outcome.YARDSTICK, turn.rival.yardstick)
         elif name is None:
             text = f"nothing to compare with: none of {', '.join(REFERENCES)} ran"
             turn.entry.verdict = Verdict(Outcome.DISAGREES, text)

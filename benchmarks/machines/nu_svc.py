@@ -32,6 +32,7 @@ class NuSvc(Classifier):
         "nu = 0.8 (gentle) or 0.4 (hard) times the largest that the classes allow, to three digits;"
         " data sets of up to 20,000 rows"
     )
+    near = 0.1  # its tolerance is in units in which the margin is rho, often far below 1
     max_rows = 20_000
 
     def parameters(self, setting: str, y: NDArray[Any]) -> dict[str, float]:

@@ -72,6 +72,7 @@ def _markdown(
         text.append(f"- **{name}**: {_cell(state)}")
     text += ["", "## Summary", "", *[f"- {_cell(sentence)}" for sentence in extra]]
     if timed:
+        text += [""] if extra else []
         text += _summary(lines) if lines else [why_no_ratios(records)]
         text += ["", "## Times", "", *_overview(records)]
     notes = remarks(records)
@@ -126,7 +127,7 @@ def _time(record: CaseRecord, entry: Entry) -> str:
     if entry.verdict is not None and entry.verdict.outcome is Outcome.DISAGREES:
         return "disagrees"
     ratio = record.ratio(entry)
-    time = words.seconds(entry.seconds)
+    time = words.time(entry)
     return time if ratio is None else f"{time} ({words.ratio(ratio, words.is_other(entry))})"
 
 

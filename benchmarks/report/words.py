@@ -11,6 +11,7 @@ PARAMETERS = ("nu", "C", "epsilon", "gamma")
 OTHER_MARK = "†"
 OTHER_MARK_MEANS = f"{OTHER_MARK} solves another problem; compared on accuracy only."
 NONE = "-"
+PART_MARK = "≈ "
 
 
 def seconds(value: float | None) -> str:
@@ -28,6 +29,11 @@ def ratio(value: float | None, other_problem: bool = False) -> str:
         return NONE
     text = f"{value:.2f}" if value < 10 else f"{value:.3g}" if value < 1000 else f"{value:.0f}"
     return text + (OTHER_MARK if other_problem else "")
+
+
+def time(entry: Entry) -> str:
+    """Return the median, marked if it follows from a part of the work."""
+    return (PART_MARK if entry.share < 1 else "") + seconds(entry.seconds)
 
 
 def is_other(entry: Entry) -> bool:
@@ -58,10 +64,12 @@ def row(record: CaseRecord, entry: Entry) -> tuple[str, ...]:
         check = f"reference; {check}"
     if busy_cores(entry):
         check += f"; used more cores than the {entry.threads} it was told to"
-    times = [sample.seconds for sample in entry.samples]
+    if entry.share < 1:
+        check += f"; times follow from {entry.share:.0%} of the work"
+    times = [sample.seconds / entry.share for sample in entry.samples]
     return (
         entry.rival,
-        seconds(entry.seconds),
+        time(entry),
         f"{seconds(min(times))} .. {seconds(max(times))}",
         str(len(times)),
         megabytes(entry.peak_mb),

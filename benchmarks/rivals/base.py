@@ -28,6 +28,7 @@ class Rival(ABC):
     # Why its answer cannot equal the others', if so. It is then compared on accuracy only.
     other_problem: str | None = None
     baseline: bool = False  # not a contender: shows what the harness costs
+    yardstick: str | None = None  # other work of a known size, in words: only its time counts
     shares_folds: bool = False  # in a cross-validation a fold is not a fit of its own
 
     def available(self) -> tuple[bool, str]:
@@ -74,9 +75,21 @@ class Rival(ABC):
         """Cross-validate and return the score of each fold. ``cv`` is a splitter or its splits."""
         raise NotImplementedError(f"{self.name} cannot be given folds")
 
+    def held_out(
+        self, case: Case, settings: Settings, cv: Any, fold: int
+    ) -> tuple[NDArray[Any], FloatArray]:
+        """Return the classes that one fold predicts for the rows it leaves out, as it did for
+        ``scores``, and for each row the smallest size of a decision value."""
+        raise NotImplementedError(f"{self.name} cannot be given folds")
+
     def iterations(self, case: Case, settings: Settings, cv: Any) -> dict[str, int]:
         """Return the iterations of a cross-validation, by what the folds start from."""
         return {}
+
+
+def smallest(values: FloatArray) -> FloatArray:
+    """Return the smallest size of each row's decision values."""
+    return np.asarray(np.abs(values).reshape(len(values), -1).min(axis=1))
 
 
 class SklearnFaced(Rival):
@@ -102,6 +115,15 @@ class SklearnFaced(Rival):
         n_jobs = settings.threads // self.threads(settings)
         estimator = self.estimator(case, settings)
         return np.asarray(cross_val_score(estimator, case.X, case.y, cv=cv, n_jobs=n_jobs))
+
+    def held_out(
+        self, case: Case, settings: Settings, cv: Any, fold: int
+    ) -> tuple[NDArray[Any], FloatArray]:
+        train, test = list(cv.split(case.X, case.y))[fold]
+        estimator = self.estimator(case, settings).set_params(decision_function_shape="ovo")
+        model = estimator.fit(case.X[train], case.y[train])
+        values = model.decision_function(case.X[test])
+        return model.predict(case.X[test]), smallest(values)
 
     def predictions(self, model: Any, case: Case, X: Matrix) -> NDArray[Any]:
         return np.asarray(model.predict(X)).astype(case.y.dtype)

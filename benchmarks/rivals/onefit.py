@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
+from numpy.typing import NDArray
 
 from ..case import Case, Settings
 from ..machines.base import FloatArray
-from .base import SklearnFaced
+from .base import SklearnFaced, smallest
 
 
 class Onefit(SklearnFaced):
@@ -27,6 +27,18 @@ class Onefit(SklearnFaced):
 
         return onefit.cross_val_score(self.estimator(case, settings), case.X, case.y, cv=cv)
 
+    def held_out(
+        self, case: Case, settings: Settings, cv: Any, fold: int
+    ) -> tuple[NDArray[Any], FloatArray]:
+        from onefit import cross_val_predict
+
+        # All folds: a fit of this one alone would have another start.
+        _, test = list(cv.split(case.X, case.y))[fold]
+        estimator = self.estimator(case, settings).set_params(decision_function_shape="ovo")
+        classes = cross_val_predict(estimator, case.X, case.y, cv=cv)
+        values = cross_val_predict(estimator, case.X, case.y, cv=cv, method="decision_function")
+        return classes[test], smallest(values[test])
+
     def iterations(self, case: Case, settings: Settings, cv: Any) -> dict[str, int]:
         import onefit
 
@@ -34,10 +46,7 @@ class Onefit(SklearnFaced):
         for seeding in ("auto", "none"):
             estimator = self.estimator(case, settings)
             run = onefit.cross_validate(estimator, case.X, case.y, cv=cv, seeding=seeding)
-            counts[seeding] = run.ledger.n_iter
-            if any(fold.seeded_from == "all rows" for fold in run.ledger.folds):
-                # The ledger is about folds; the fit that they start from is paid for, too.
-                counts[seeding] += int(np.sum(estimator.fit(case.X, case.y).n_iter_))
+            counts[seeding] = run.ledger.n_iter  # the fit that folds start from included
         return counts
 
 

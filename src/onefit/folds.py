@@ -62,22 +62,30 @@ def choose(seeding: str, n_folds: int, n_rows: int, share: float) -> Strategy:
     return STRATEGIES["avg" if pays else "none"]
 
 
+def solve_full(full: Fold, settings: Settings) -> tuple[Neighbours, FoldWork]:
+    """Solve the problems on all rows, as neighbours of the folds."""
+    store, problems = full
+    began, entries = perf_counter(), store.entries_evaluated
+    solutions = solve(store, list(problems.values()), settings)
+    work = FoldWork(
+        n_iter=sum(s.n_iter for s in solutions),
+        kernel_entries=store.entries_evaluated - entries,
+        seconds=perf_counter() - began,
+    )
+    return _neighbours(store, problems, solutions), work
+
+
 def solve_folds(
     folds: Iterable[Fold],
-    full: Fold | None,
+    neighbours: Neighbours,
     strategy: Strategy,
     settings: Settings,
 ) -> Iterator[SolvedFold]:
-    """Solve every fold in turn; ``full`` are the problems on all rows, where a strategy needs them.
+    """Solve every fold in turn, from these neighbours or from the fold before.
 
     Folds on the same store that do not wait for one another are solved together, on all threads. No
     more of them are taken at a time, so that a fold takes memory only while it is worked on.
     """
-    neighbours: Neighbours = {}
-    if strategy.source is Source.FULL and full is not None:
-        store, problems = full
-        solutions = solve(store, list(problems.values()), settings)
-        neighbours = _neighbours(store, problems, solutions)
     number = 0
     for batch in _batches(folds, strategy, settings):
         store = batch[0][0]

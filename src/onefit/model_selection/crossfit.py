@@ -17,7 +17,7 @@ from sklearn.base import clone
 from onefit import _core, voting
 from onefit.estimators.base import HeldOut, KernelMachine, Prepared, Training
 from onefit.estimators.classification import ClassTraining
-from onefit.folds import Fold, FoldWork, choose, solve_folds
+from onefit.folds import Fold, FoldWork, Neighbours, choose, solve_folds, solve_full
 from onefit.kernels import Floats, Kernel, make_store, resolve_gamma
 from onefit.memory import budget_bytes
 from onefit.problem import Problem
@@ -54,6 +54,7 @@ class CrossFit:
         progress: bool | None = False,
     ) -> None:
         self.work: list[FoldWork] = []
+        self.full_work: FoldWork | None = None  # of the fit on all rows, where there was one
         self._estimator = clone(estimator)
         self._given = X
         self._X, self._y = self._estimator._check_training_data(X, y)
@@ -145,15 +146,17 @@ class CrossFit:
         return shown(self._fits(), len(self.splits), name, self._progress)
 
     def _fits(self) -> Iterator[Prepared]:
-        full = None
+        neighbours: Neighbours = {}
         if self._strategy.source is Source.FULL:
             try:
-                kernel = self._kernel(None)
-                full = (self._store(kernel), self._problems(self._training(None)))
+                problems = self._problems(self._training(None))
             except ValueError:  # a fold may be possible where all rows are not
-                full = None
+                pass
+            else:
+                full = (self._store(self._kernel(None)), problems)
+                neighbours, self.full_work = solve_full(full, self.settings)
         begun: deque[_Begun] = deque()
-        for solved in solve_folds(self._begin(begun), full, self._strategy, self.settings):
+        for solved in solve_folds(self._begin(begun), neighbours, self._strategy, self.settings):
             while begun[0].error is not None:
                 yield self._failed(begun.popleft())
             fold = begun.popleft()

@@ -115,7 +115,7 @@ return_train_score, return_estimator, return_indices, error_score
         )
         for fitted in scores.get("estimator", ()):
             fitted.__dict__.pop("_held_out", None)
-    scores.ledger = Ledger(crossfit.work)
+    scores.ledger = Ledger(crossfit.work, crossfit.full_work)
     scores["fit_time"] = scores["fit_time"] + [work.seconds for work in crossfit.work]
     return scores
 

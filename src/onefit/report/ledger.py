@@ -10,32 +10,38 @@ from onefit.folds import FoldWork
 
 @dataclass(frozen=True)
 class Ledger:
-    """The work of each fold; printed, a table."""
+    """The work of each fold, and of the fit on all rows if they start there; printed, a table."""
 
     folds: Sequence[FoldWork]
+    full: FoldWork | None = None
 
     @property
     def n_iter(self) -> int:
-        return sum(fold.n_iter for fold in self.folds)
+        return sum(work.n_iter for work in self._all())
 
     @property
     def kernel_entries(self) -> int:
-        return sum(fold.kernel_entries for fold in self.folds)
+        return sum(work.kernel_entries for work in self._all())
 
     @property
     def seconds(self) -> float:
-        return sum(fold.seconds for fold in self.folds)
+        return sum(work.seconds for work in self._all())
+
+    def _all(self) -> list[FoldWork]:
+        return [*self.folds] if self.full is None else [self.full, *self.folds]
 
     def __str__(self) -> str:
         names = f"{'iterations':>10} {'kernel':>12} {'seconds':>9}"
-        lines = [f"{'fold':>6}  {'started from':14} {names}"]
+        lines = [f"{'fold':>8}  {'started from':12} {names}"]
+        if self.full is not None:
+            lines.append(_line("all rows", "nothing", self.full))
         for number, fold in enumerate(self.folds):
             lines.append(_line(str(number), fold.seeded_from, fold))
         total = FoldWork(self.n_iter, "", self.kernel_entries, self.seconds)
-        return "\n".join([*lines, _line("all", "", total)])
+        return "\n".join([*lines, _line("total", "", total)])
 
 
 def _line(name: str, source: str, work: FoldWork) -> str:
     return (
-        f"{name:>6}  {source:14} {work.n_iter:>10,} {work.kernel_entries:>12,} {work.seconds:>9.4f}"
+        f"{name:>8}  {source:12} {work.n_iter:>10,} {work.kernel_entries:>12,} {work.seconds:>9.4f}"
     )
