@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 from typing import Any
 
@@ -84,9 +85,14 @@ class CrossFit:
         machine = self._estimator
         return machine.gamma == "scale" and machine.kernel in ("rbf", "poly", "sigmoid")
 
-    def _kernel(self, train: NDArray[np.intp] | None) -> Kernel | None:
+    @cached_property
+    def _kernel_of_all(self) -> Kernel | None:
         kernel: Kernel | None = self._estimator._resolve_kernel(self._X)
-        if kernel is None or train is None or not self._kernel_depends_on_fold:
+        return kernel
+
+    def _kernel(self, train: NDArray[np.intp]) -> Kernel | None:
+        kernel = self._kernel_of_all
+        if kernel is None or not self._kernel_depends_on_fold:
             return kernel
         return replace(kernel, gamma=resolve_gamma("scale", self._X[train]))
 
@@ -153,7 +159,7 @@ class CrossFit:
             except ValueError:  # a fold may be possible where all rows are not
                 pass
             else:
-                full = (self._store(self._kernel(None)), problems)
+                full = (self._store(self._kernel_of_all), problems)
                 neighbours, self.full_work = solve_full(full, self.settings)
         begun: deque[_Begun] = deque()
         for solved in solve_folds(self._begin(begun), neighbours, self._strategy, self.settings):
@@ -236,5 +242,14 @@ def can_share(estimator: Any, X: Any, splits: Sequence[Split]) -> bool:
         and not callable(estimator.kernel)
         and estimator.kernel != "precomputed"
         and (isinstance(X, np.ndarray) or sp.issparse(X))
-        and all(len(train) and len(np.unique(train)) == len(train) for train, _ in splits)
+        and all(_are_different(train, X.shape[0]) for train, _ in splits)
     )
+
+
+def _are_different(rows: NDArray[Any], n: int) -> bool:
+    """Whether these are row numbers, at least one and none twice."""
+    if len(rows) == 0 or rows.dtype.kind not in "iu":
+        return False
+    marked = np.zeros(n, dtype=bool)
+    marked[rows] = True
+    return int(np.count_nonzero(marked)) == len(rows)
