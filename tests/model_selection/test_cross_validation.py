@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_classification, make_regression
 from sklearn.exceptions import FitFailedWarning
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import get_scorer, make_scorer
 from sklearn.model_selection import (
     GroupKFold,
     KFold,
@@ -242,3 +243,16 @@ def test_errors_are_those_of_scikit_learn(machine, spoil):
             function(machine, spoil(X), y, cv=3, error_score="raise")
         messages.append(str(caught.value))
     assert messages[0].replace("cross_validate", "cross_val_score") == messages[1]
+
+
+@pytest.mark.parametrize("name", ["SVC", "SVC, three classes", "SVR"])
+def test_the_estimators_own_score_by_name_or_not(name):
+    X, y = data(name)
+    own = "r2" if "R" in name else "accuracy"
+    machine = MACHINES[name]
+    expected = theirs.cross_val_score(machine, X, y)
+    for scoring in (None, own, make_scorer(get_scorer(own)._score_func)):
+        assert_allclose(cross_val_score(machine, X, y, scoring=scoring), expected, atol=ATOL)
+        scores = cross_validate(machine, X, y, scoring=scoring)
+        assert list(scores) == ["fit_time", "score_time", "test_score"]
+        assert_allclose(scores["test_score"], expected, atol=ATOL)

@@ -24,10 +24,15 @@ MOST_FOLDS = 200
 
 def fits(crossfit: CrossFit, estimator: KernelMachine, scoring: Any) -> list[Prepared] | None:
     """The fits of all folds, or None where another score is asked for."""
-    own = "accuracy" if is_classifier(estimator) else "r2"
-    if scoring not in (None, own) or len(crossfit.splits) > MOST_FOLDS:
+    if not is_own_score(estimator, scoring) or len(crossfit.splits) > MOST_FOLDS:
         return None
     return list(crossfit.fits())
+
+
+def is_own_score(estimator: KernelMachine, scoring: Any) -> bool:
+    """Whether this is what ``estimator.score`` gives."""
+    own = "accuracy" if is_classifier(estimator) else "r2"
+    return scoring is None or (isinstance(scoring, str) and scoring == own)
 
 
 def all_succeeded(fits: list[Prepared]) -> bool:

@@ -140,8 +140,8 @@ def cross_val_score(
 
     See :func:`cross_validate` for ``seeding`` and ``progress``.
     """
-    # As scikit-learn does it: so that all scores but one are refused.
-    if scoring is not None or not hasattr(estimator, "score"):
+    # As scikit-learn does it: one score, under one name.
+    if not (isinstance(estimator, KernelMachine) and quick.is_own_score(estimator, scoring)):
         scoring = {"score": check_scoring(estimator, scoring=scoring)}
     results = cross_validate(
         estimator,
