@@ -475,8 +475,7 @@ def tolerance(problem, beta_1, beta_2, tol):
     """
     gaps = gap_tolerance(problem, beta_1, tol) + gap_tolerance(problem, beta_2, tol)
     moved = np.abs(beta_2 - beta_1).sum()
-    sizes = np.abs(beta_1)
-    terms = np.abs(problem.p) @ sizes + sizes @ np.abs(problem.K) @ sizes
+    magnitude = np.abs(problem.p @ beta_1) + np.abs(beta_1 @ problem.K @ beta_1)
     distance = np.sqrt(0.5 * gaps * moved)
 
     norms = np.sqrt(np.maximum(np.diag(problem.K), 0.0))
@@ -492,8 +491,8 @@ def tolerance(problem, beta_1, beta_2, tol):
         else:
             offsets.append(gaps if same_bounds else np.inf)
     return Tolerance(
-        # The two objectives are themselves sums in float64, of terms that may cancel.
-        objective=0.5 * gaps * moved + 1e-15 * len(sizes) * terms + 1e-12,
+        # 1e-12: the two objectives are themselves sums in float64.
+        objective=0.5 * gaps * moved + 1e-12 * (1 + magnitude),
         distance=distance,
         offsets=np.array(offsets),
     )

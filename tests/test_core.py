@@ -168,7 +168,7 @@ def test_a_start_cuts_iterations_and_not_the_answer():
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("kernel", [Kernel("linear"), Kernel("poly", gamma=1.0, degree=2)])
 def test_kernels_of_low_rank_reach_a_tight_tolerance(kernel, seed):
-    """Rounding to float32 makes such a matrix slightly indefinite, and directions flat."""
+    """Float32 entries do not do here: the solution is that of entries in double precision."""
     X = rows(40, 1, seed)
     y = labels(X, seed + 100)
     order = np.argsort(-y, kind="stable")
@@ -185,9 +185,8 @@ def test_kernels_of_low_rank_reach_a_tight_tolerance(kernel, seed):
     assert solution.n_iter < 100_000
     K = matrix(kernel, X)
     oracle = naive.dual(K, np.zeros(40), lower, upper, groups=(everything >= split).astype(int))
-    assert naive.kkt_gap(oracle, solution.beta) <= naive.gap_tolerance(oracle, solution.beta, 1e-9)
-    atol = naive.rounding(K, solution.beta).max()
-    np.testing.assert_allclose(solution.gradient, -K @ solution.beta, rtol=0, atol=atol)
+    assert naive.kkt_gap(oracle, solution.beta) < 1.1e-9
+    np.testing.assert_allclose(solution.gradient, -K @ solution.beta, rtol=0, atol=1e-11)
 
 
 def test_a_solution_outlives_its_store():
