@@ -14,13 +14,23 @@ from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn import get_config
 from sklearn.base import _clone_parametrized, _fit_context
-from sklearn.utils import check_array, check_consistent_length, column_or_1d
+from sklearn.utils import (
+    _safe_indexing,
+    check_array,
+    check_consistent_length,
+    column_or_1d,
+)
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from onefit import _core
 from onefit.estimators.callbacks import CallbackSupportMixin, FitTask
-from onefit.estimators.validation import QuickParameterValidation, features_kept, is_plain
+from onefit.estimators.validation import (
+    QuickParameterValidation,
+    features_kept,
+    is_plain,
+    same_rows,
+)
 from onefit.kernels import (
     NOT_FINITE,
     Floats,
@@ -65,12 +75,11 @@ class HeldOut:
 
     def is_for(self, X: Any) -> bool:
         """Whether these are the test rows."""
-        shape = (len(self.test), *np.shape(self.given)[1:])
-        if type(X) is not type(self.given) or np.shape(X) != shape:
+        if type(X) is not type(self.given) or _num_samples(X) != len(self.test):
             return False
-        rows = self.given[self.test]
-        same = (rows != X).nnz == 0 if sp.issparse(X) else np.array_equal(X, rows)
-        return bool(same)
+        if getattr(X, "shape", ())[1:] != getattr(self.given, "shape", ())[1:]:
+            return False
+        return same_rows(X, _safe_indexing(self.given, self.test))
 
 
 @dataclass

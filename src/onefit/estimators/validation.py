@@ -6,11 +6,13 @@ checks are known to let pass, and leave everything else to them.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
 # Parameter values that scikit-learn has found valid, by class; forgotten when they are too many.
@@ -75,3 +77,15 @@ def _is_finite(values: Any) -> bool:
     # One sum is enough to find a NaN or an infinity; if it overflows, a closer look decides.
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(values.sum()))
+
+
+def same_rows(X: Any, rows: Any) -> bool:
+    """Whether two containers of one type hold the same rows; False where that is hard to say."""
+    if sp.issparse(X):
+        return bool(X.shape == rows.shape and (rows != X).nnz == 0)
+    if isinstance(X, np.ndarray) and X.dtype != object:
+        return bool(np.array_equal(X, rows))
+    if isinstance(X, np.ndarray | list | tuple):
+        # Objects may be anything; those that were taken out of one container are the same.
+        return len(X) == len(rows) and all(map(operator.is_, X, rows))
+    return bool(X.equals(rows)) if hasattr(X, "equals") else False

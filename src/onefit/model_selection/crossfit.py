@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.utils.validation import _num_samples
 
 from onefit import _core, voting
 from onefit.estimators.base import HeldOut, KernelMachine, Prepared, Training
@@ -21,11 +22,16 @@ from onefit.estimators.classification import ClassTraining
 from onefit.folds import Fold, FoldWork, Neighbours, choose, solve_folds, solve_full
 from onefit.kernels import Floats, Kernel, make_store, resolve_gamma
 from onefit.memory import budget_bytes
+from onefit.model_selection.given import (
+    Split,
+    given_matrix,
+    is_given,
+    is_worth_sharing,
+    values_from,
+)
 from onefit.problem import Problem
 from onefit.report.progress import shown
 from onefit.seeding import Source
-
-Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 
 @dataclass
@@ -60,6 +66,7 @@ class CrossFit:
         self._given = X
         self._X, self._y = self._estimator._check_training_data(X, y)
         self._weights = self._estimator._check_weights(sample_weight, self._X)
+        self._matrix = given_matrix(self._estimator, self._X)
         self.splits = splits
         self._progress = progress
         self._n = len(self._y)
@@ -99,7 +106,10 @@ class CrossFit:
     def _store(self, kernel: Kernel | None) -> _core.KernelStore:
         machine = self._estimator
         if not self._kernel_depends_on_fold:
-            if self._shared is None:
+            if self._shared is None and self._matrix is not None:
+                budget = budget_bytes(machine.cache_size, self._n)
+                self._shared = make_store(self._matrix, None, budget, rows=self._order)
+            elif self._shared is None:
                 self._shared = machine._store(self._X, kernel, self._order)
             return self._shared
         assert kernel is not None
@@ -202,7 +212,10 @@ class CrossFit:
         prepared.training = replace(training, order=local[training.order])
         prepared.solutions = solutions
         prepared.model = model
-        values = self._values(fold.store, training, solutions, model, fold.test)
+        if self._matrix is not None:
+            values = values_from(self._matrix, training, model, fold.test)
+        else:
+            values = self._values(fold.store, training, solutions, model, fold.test)
         prepared.held_out = HeldOut(self._given, fold.test, values)
         return prepared
 
@@ -237,13 +250,13 @@ class CrossFit:
 
 def can_share(estimator: Any, X: Any, splits: Sequence[Split]) -> bool:
     """Whether the folds of this estimator can be fitted together."""
-    return (
-        isinstance(estimator, KernelMachine)
-        and not callable(estimator.kernel)
-        and estimator.kernel != "precomputed"
-        and (isinstance(X, np.ndarray) or sp.issparse(X))
-        and all(_are_different(train, X.shape[0]) for train, _ in splits)
-    )
+    if not isinstance(estimator, KernelMachine):
+        return False
+    if is_given(estimator):
+        possible = is_worth_sharing(estimator, X, splits)
+    else:
+        possible = isinstance(X, np.ndarray) or sp.issparse(X)
+    return possible and all(_are_different(train, _num_samples(X)) for train, _ in splits)
 
 
 def _are_different(rows: NDArray[Any], n: int) -> bool:

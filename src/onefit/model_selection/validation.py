@@ -54,6 +54,10 @@ def cross_validate(
     a fold starts from a solved neighbour; the decision values of the rows that it holds out are
     gradients that the solver has anyway. None of this changes the answer.
 
+    A kernel function of the user is called once, on all rows, where the folds alone would ask for
+    more values than that; each fold takes its part of the matrix. So its values must depend on the
+    two rows only, and not on which other rows it is given.
+
     Parameters
     ----------
     estimator, X, y, groups, scoring, cv, n_jobs, verbose, params, pre_dispatch, \
