@@ -129,6 +129,7 @@ class KernelMachine(CallbackSupportMixin, QuickParameterValidation):  # type: ig
     kernel: str | Callable[[Any, Any], Any]
     gamma: str | float
     _folds: Iterator[KernelMachine]
+    _fold: Any
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -171,7 +172,13 @@ class KernelMachine(CallbackSupportMixin, QuickParameterValidation):  # type: ig
         # Two classes need all columns of a row; a pair of more needs those of its two classes.
         starts = training.starts
         store = self._store(X, kernel, training.order, starts[:-1] if len(starts) > 3 else (0,))
-        solutions = solve(store, training.problems, settings, forget=True, progress=task.advance)
+        # A fold of a pipeline knows where to start.
+        fold = self.__dict__.pop("_fold", None)
+        if fold is not None:
+            solutions = fold.solve(store, training, settings, task.advance)
+        else:
+            problems = training.problems
+            solutions = solve(store, problems, settings, forget=True, progress=task.advance)
 
         model = self._model(training, solutions)
         converged = warn_if_unfinished(solutions, settings)

@@ -256,12 +256,12 @@ def can_share(estimator: Any, X: Any, splits: Sequence[Split]) -> bool:
         possible = is_worth_sharing(estimator, X, splits)
     else:
         possible = isinstance(X, np.ndarray) or sp.issparse(X)
-    return possible and all(_are_different(train, _num_samples(X)) for train, _ in splits)
+    return possible and all(are_different(train, _num_samples(X)) for train, _ in splits)
 
 
-def _are_different(rows: NDArray[Any], n: int) -> bool:
-    """Whether these are row numbers, at least one and none twice."""
-    if len(rows) == 0 or rows.dtype.kind not in "iu":
+def are_different(rows: NDArray[Any], n: int) -> bool:
+    """Whether these are row numbers, counted from 0, at least one and none twice."""
+    if len(rows) == 0 or rows.dtype.kind not in "iu" or rows.min() < 0:
         return False
     marked = np.zeros(n, dtype=bool)
     marked[rows] = True
