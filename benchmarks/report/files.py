@@ -117,7 +117,9 @@ def _overview(records: list[CaseRecord]) -> list[str]:
                 *[cells.get(rival, words.NONE) for rival in rivals],
             )
         )
-    meaning = f"In brackets: rival's time over onefit's. {words.OTHER_MARK_MEANS}"
+    meaning = (
+        f"In brackets: rival's time over onefit's. {words.PART_MARK_MEANS} {words.OTHER_MARK_MEANS}"
+    )
     return [meaning, "", *_table(("case", "rows", "features", *rivals), rows)]
 
 

@@ -12,6 +12,7 @@ OTHER_MARK = "†"
 OTHER_MARK_MEANS = f"{OTHER_MARK} solves another problem; compared on accuracy only."
 NONE = "-"
 PART_MARK = "≈ "
+PART_MARK_MEANS = f"{PART_MARK}follows from a part of the work (see the remarks)."
 
 
 def seconds(value: float | None) -> str:
