@@ -49,6 +49,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--folds", type=_positive(int), metavar="K", help="of cv and growth (default: 10)"
     )
+    parser.add_argument(
+        "--rows", type=_positive(int), metavar="N", help="of each data set of paper (default: 2000)"
+    )
     parser.add_argument("--min-rows", type=_positive(int), default=1, metavar="N")
     parser.add_argument("--max-rows", type=_positive(int), metavar="N")
     parser.add_argument(

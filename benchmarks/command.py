@@ -78,9 +78,10 @@ def _run_machine(
     sentences += worst_figures(records, subject.headline) if subject.headline else []
     findings = Findings(summarise(records), sentences, subject.tables(records), timed)
     screen.closing(findings, records)
+    parameters = subject.parameters_rule or f"{machine.rule}; {GAMMA_RULE}"
     about = {
         "title": title,
-        "rule": "; ".join(filter(None, (machine.rule, GAMMA_RULE, subject.rule))),
+        "rule": "; ".join(filter(None, (parameters, subject.rule))),
         "command": command,
         "options": _plain(options),
         "computer": computer,

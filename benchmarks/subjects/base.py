@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -45,7 +46,7 @@ class Table:
     title: str
     note: str
     headings: tuple[str, ...]
-    rows: list[tuple[str, ...]]
+    rows: Sequence[tuple[str, ...]]
 
 
 class Subject(ABC):
@@ -58,6 +59,7 @@ class Subject(ABC):
     repeats: int = 3
     max_rows: int | None = None
     headline: str | None = None  # the figure of a verdict that the summary reports the worst of
+    parameters_rule: str | None = None  # how hyper-parameters are set, if by a rule of its own
     rule: str | None = None  # a sentence for the report: what is done, and when answers agree
     default_rivals: list[str] | None = None  # those that run when none are named; None: all
     groups: list[Group] | None = None  # its own data sets; None: those of the folder ``datasets``

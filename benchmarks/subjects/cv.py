@@ -176,8 +176,7 @@ class CrossValidation(Subject):
         figures |= {"folds_compared": folds, "mean_score": mean}
         if answer.iterations:
             figures |= {f"iterations_{name}": n for name, n in answer.iterations.items()}
-            counts = answer.iterations
-            text += f"; {counts['auto']:,} iterations, {counts['none']:,} without seeds"
+            text += f"; {self._counted(answer.iterations)}"
         return Verdict(Outcome.AGREES if right else Outcome.DISAGREES, text, figures)
 
     def sentences(self, records: list[CaseRecord]) -> list[str]:
@@ -213,6 +212,9 @@ class CrossValidation(Subject):
                 f" {COUNTED // self._folds:,} rows; {ratio(min(saved))} to {ratio(max(saved))})"
             )
         return found
+
+    def _counted(self, iterations: dict[str, int]) -> str:
+        return f"{iterations['auto']:,} iterations, {iterations['none']:,} without seeds"
 
     def _number(self, case: Case) -> int:
         return case.folds or self._folds
