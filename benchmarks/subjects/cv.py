@@ -111,10 +111,7 @@ class CrossValidation(Subject):
         return f"{self.name}-{self._folds}fold"
 
     def asked(self, options: argparse.Namespace) -> Subject:
-        folds = FOLDS if options.folds is None else options.folds
-        if folds < 2:
-            raise SystemExit("a cross-validation has at least 2 folds")
-        return CrossValidation(folds)
+        return CrossValidation(asked_folds(options))
 
     def contenders(self, rivals: list[Rival]) -> list[Rival]:
         return rivals + [OneFit(rival) for rival in rivals if rival.name == YARDSTICK]
@@ -229,6 +226,14 @@ class CrossValidation(Subject):
 
     def _splits(self, case: Case) -> list[tuple[IntArray, IntArray]]:
         return list(islice(self._splitter(case).split(case.X, case.y), self._done))
+
+
+def asked_folds(options: argparse.Namespace) -> int:
+    """Return how many folds the command line wants."""
+    folds: int = FOLDS if options.folds is None else options.folds
+    if folds < 2:
+        raise SystemExit("a cross-validation has at least 2 folds")
+    return folds
 
 
 def _done_of(folds: int) -> int:

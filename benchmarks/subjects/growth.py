@@ -15,7 +15,7 @@ from ..datasets.growing import GROWING, SIZES
 from ..record import CaseRecord, Entry
 from ..report.words import NONE, PART_MARK_MEANS, parameters, ratio, time
 from .base import Subject, Table
-from .cv import FOLDS, CrossValidation
+from .cv import FOLDS, CrossValidation, asked_folds
 
 NOTE = (
     "Time, and time over that of half the rows. The exponent e is that of the power rows^e through"
@@ -41,7 +41,7 @@ class Growth(CrossValidation):
         return self.name if self._folds == FOLDS else f"{self.name}-{self._folds}fold"
 
     def asked(self, options: argparse.Namespace) -> Subject:
-        return Growth(options.folds or FOLDS)
+        return Growth(asked_folds(options))
 
     def sentences(self, records: list[CaseRecord]) -> list[str]:
         return []  # a mean over sizes of the same data would say nothing
