@@ -102,8 +102,8 @@ class CrossValidation(Subject):
             " predictions if all of these have an |f| of almost 0, as the check then shows;"
             " for regressors the root of the mean squared error of each fold may differ by"
             f" {ALLOWED:g} standard deviations of the targets; {PART_MARK.strip()} marks times that"
-            f" follow from the first {_done_of(folds)} folds, where all would take more than"
-            f" {LONGEST:g} s or --patience"
+            f" follow from the first {PART} folds ({PART_OF_MANY} of more than {MANY}), where all"
+            f" would take more than {LONGEST:g} s or --patience"
         )
 
     @property
