@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "active.hpp"
-#include "kkt.hpp"
+#include "loops.hpp"
 #include "smo.hpp"
 #include "solve_many.hpp"
 
@@ -168,30 +168,44 @@ void pair_products(KernelStore& store, std::span<const std::int32_t> rows,
   const auto pair = [classes](std::size_t i, std::size_t j) {
     return i * (2 * classes - i - 1) / 2 + j - i - 1;
   };
-  std::vector<double> sums(pairs * queries.size(), 0.0);  // pair by pair
-  std::vector<double> values(queries.size());
+  // Columns one after another are copied together: folds that are not shuffled are such runs.
   std::vector<Run> runs;
   std::uint64_t blocks = 0;
-  for (const std::int32_t query : queries) {
-    const auto c = static_cast<std::size_t>(query);
-    runs.push_back(store.run(c, c + 1));
+  for (std::size_t q = 0; q < queries.size();) {
+    std::size_t end = q + 1;
+    while (end < queries.size() && queries[end] == queries[end - 1] + 1) ++end;
+    const auto column = static_cast<std::size_t>(queries[q]);
+    runs.push_back(store.run(column, column + (end - q)));
     blocks |= std::uint64_t{1} << runs.back().block;
+    q += runs.back().length;
   }
+  constexpr std::size_t kRows = 4;                        // at a time
+  std::vector<double> sums(pairs * queries.size(), 0.0);  // pair by pair
+  std::vector<float> values(kRows * queries.size());
+  const float* at[kRows];
+  for (std::size_t r = 0; r < kRows; ++r) at[r] = values.data() + r * queries.size();
+  std::vector<std::size_t> support;
   for (std::size_t k = 0; k < classes; ++k) {
+    support.clear();
     for (std::size_t r = starts[k]; r < starts[k + 1]; ++r) {
       bool any = false;
       for (std::size_t other = 0; other + 1 < classes; ++other) any |= coef[other * n + r] != 0.0;
-      if (!any) continue;
-      const HeldRow row = store.hold(rows[r], blocks, {}, 1);
-      for (std::size_t q = 0; q < queries.size(); ++q) {
-        values[q] = static_cast<double>(row.block(runs[q].block)[runs[q].offset]);
+      if (any) support.push_back(r);
+    }
+    for (std::size_t s = 0; s < support.size(); s += kRows) {
+      const std::size_t count = std::min(kRows, support.size() - s);
+      for (std::size_t r = 0; r < count; ++r) {
+        const HeldRow row = store.hold(rows[support[s + r]], blocks, {}, 1);
+        float* to = values.data() + r * queries.size();
+        for (const Run& run : runs) {
+          to = std::copy_n(row.block(run.block) + run.offset, run.length, to);
+        }
       }
       for (std::size_t other = 0; other + 1 < classes; ++other) {
-        const double factor = coef[other * n + r];
-        if (factor == 0.0) continue;
+        double factor[kRows] = {};
+        for (std::size_t r = 0; r < count; ++r) factor[r] = coef[other * n + support[s + r]];
         const std::size_t p = other < k ? pair(other, k) : pair(k, other + 1);
-        double* sum = sums.data() + p * queries.size();
-        for (std::size_t q = 0; q < queries.size(); ++q) sum[q] += factor * values[q];
+        loops().accumulate4(queries.size(), sums.data() + p * queries.size(), at, factor);
       }
     }
   }

@@ -18,7 +18,9 @@ namespace onefit {
 namespace {
 
 // Fewer variables than this are swept faster than they are shrunk.
-constexpr std::size_t kShrinkFrom = 300;
+constexpr std::size_t kShrinkFrom = 400;
+// Iterations between looks whether variables can be dropped, from a start near the optimum.
+constexpr std::int64_t kShrinkSeeded = 100;
 // Variables are dropped when at most this share of them would remain.
 constexpr double kShrinkTo = 0.7;
 // Iterations between looks at the interrupt.
@@ -313,9 +315,10 @@ class Smo {
     ActiveRow row_j;
     sweep<G>(g, nullptr, nullptr, G{0}, groups);
     const bool two_groups = problem_.split < n_;
-    // LIBSVM's rhythm: often enough for small problems, seldom enough for large ones.
-    const std::int64_t shrink_every = static_cast<std::int64_t>(std::min<std::size_t>(n_, 1000));
-    // Where a start was given, or all but a few variables are settled, many can be dropped at once.
+    // LIBSVM's rhythm: often enough for small problems, seldom enough for large ones. Near the
+    // optimum there is more to drop, and less time to do it.
+    const std::int64_t shrink_every =
+        seeded_ ? kShrinkSeeded : static_cast<std::int64_t>(std::min<std::size_t>(n_, 1000));
     std::int64_t until_shrink = seeded_ ? 0 : shrink_every;
     seeded_ = true;
     std::int64_t until_newton = kNewtonEvery;
