@@ -26,7 +26,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         prog="python -m benchmarks",
         description="Compare onefit with other SVM libraries, in speed and in answers.",
     )
-    parser.add_argument("subject", help="what is compared: fit, cv, objective")
+    parser.add_argument("subject", help="what is compared: fit, cv, growth, paper, objective")
     parser.add_argument(
         "--machine",
         nargs="+",
@@ -46,7 +46,12 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         metavar="MB",
         help="cache_size for all that have one (default: onefit's own, 1000 for the others)",
     )
-    parser.add_argument("--folds", type=_positive(int), metavar="K", help="of cv (default: 10)")
+    parser.add_argument(
+        "--folds", type=_positive(int), metavar="K", help="of cv and growth (default: 10)"
+    )
+    parser.add_argument(
+        "--rows", type=_positive(int), metavar="N", help="of each data set of paper (default: 2000)"
+    )
     parser.add_argument("--min-rows", type=_positive(int), default=1, metavar="N")
     parser.add_argument("--max-rows", type=_positive(int), metavar="N")
     parser.add_argument(

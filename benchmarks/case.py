@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from .machines.base import Machine
 
+WARM_UP = "warm-up"  # the group of a case before all others
 Matrix = Any  # a C-ordered float64 ndarray, or a scipy.sparse.csr_matrix of float64
 
 
@@ -26,6 +27,7 @@ class Case:
     y: NDArray[Any]  # int64 classes or float64 targets
     parameters: dict[str, float]  # of the machine, as scikit-learn calls them
     gamma: float
+    folds: int | None = None  # of a cross-validation; None: as many as the command line says
 
     @property
     def name(self) -> str:
@@ -58,6 +60,7 @@ class Case:
             "sparse": self.sparse,
             **self.parameters,
             "gamma": self.gamma,
+            **({} if self.folds is None else {"folds": self.folds}),
         }
 
 

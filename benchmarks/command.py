@@ -20,7 +20,7 @@ from .report.screen import Screen
 from .rivals import all_rivals
 from .runner import Plan, run_cases
 from .subjects import all_subjects
-from .summary import summarise, worst_figures
+from .summary import Findings, summarise, worst_figures
 
 QUICK_ROWS = 1_000
 DEFAULT = "c-svc"  # the machine whose files are not called after it
@@ -31,7 +31,8 @@ def run(options: argparse.Namespace, command: str) -> None:
     [subject] = choose(all_subjects(), [options.subject], "subject")
     subject = subject.asked(options)
     machines = choose(all_machines(), options.machine, "machine")
-    groups = choose(all_groups(), options.group, "group")
+    available = {group.name: group for group in subject.groups or all_groups().values()}
+    groups = choose(available, options.group, "group")
     rivals = choose(all_rivals(), options.rivals or subject.default_rivals, "rival")
     computer = facts(rivals)
     runnable = [rival for rival in rivals if computer["rivals"][rival.name]["runnable"]]
@@ -73,18 +74,19 @@ def _run_machine(
         raise SystemExit("no case was run: " + _why_none(records, machine))
 
     timed = subject.repeats > 1
-    lines = summarise(records)
-    extra = subject.sentences(records)
-    extra += worst_figures(records, subject.headline) if subject.headline else []
-    screen.closing(lines, records, extra, timed)
+    sentences = subject.sentences(records)
+    sentences += worst_figures(records, subject.headline) if subject.headline else []
+    findings = Findings(summarise(records), sentences, subject.tables(records), timed)
+    screen.closing(findings, records)
+    parameters = subject.parameters_rule or f"{machine.rule}; {GAMMA_RULE}"
     about = {
         "title": title,
-        "rule": "; ".join(filter(None, (machine.rule, GAMMA_RULE, subject.rule))),
+        "rule": "; ".join(filter(None, (parameters, subject.rule))),
         "command": command,
         "options": _plain(options),
         "computer": computer,
     }
-    paths = save(options.out, _file_name(options, plan), about, records, lines, extra, timed)
+    paths = save(options.out, _file_name(options, plan), about, records, findings)
     screen.console.print("saved: " + ", ".join(map(str, paths)), highlight=False)
 
 
@@ -101,8 +103,7 @@ def _cases(
     most = min((limit for limit in limits if limit is not None), default=None)
     for group in groups:
         for dataset in group.datasets if group.regression == machine.regression else ():
-            names = [f"{dataset.name}/{setting}" for setting in machine.settings]
-            if not any(_wanted(name, options.cases) for name in names):
+            if not any(_wanted(name, options.cases) for name in dataset.names(machine)):
                 continue
             try:
                 for case in dataset.cases(group.name, machine):

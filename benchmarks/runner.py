@@ -16,7 +16,7 @@ from scipy.sparse import csr_matrix
 from sklearn.datasets import load_iris
 from threadpoolctl import threadpool_limits
 
-from .case import Case, Settings
+from .case import WARM_UP, Case, Settings
 from .machines.base import Machine
 from .measure import Sample, measure
 from .record import OURS, CaseRecord, Entry
@@ -29,11 +29,10 @@ REFERENCES = ("scikit-learn", "libsvm", OURS)
 SHORT_RUN_FACTOR = 5
 # ... until this much time has been spent on them.
 SHORT_RUN_SECONDS = 0.2
-# Before a case with this many rows, each rival is tried on a share of them ...
-PROBE_FROM_ROWS = 5_000
-# ... for nothing can stop a library that computes for an hour within this process.
-PROBE_SHARE = 1 / 8
-PROBE_SEED = 0
+# Before a large case each rival is tried on a share of the rows, for nothing can stop a library
+# that computes for an hour within this process.
+TRIAL_SHARE = 1 / 8
+TRIAL_SEED = 0
 
 
 @dataclass(frozen=True)
@@ -89,6 +88,8 @@ def run_cases(
 def _run_case(plan: Plan, case: Case) -> CaseRecord:
     turns = []
     for rival in plan.rivals:
+        if not plan.subject.takes_part(rival, case):
+            continue
         turn = _turn(rival, plan)
         turn.entry.not_run = plan.subject.suits(rival, case, plan.settings)
         if turn.entry.not_run is None:
@@ -109,24 +110,31 @@ def _limit(turn: Turn, plan: Plan, case: Case) -> None:
     """Let a rival that is not worth waiting for do a part of the work, or none.
 
     This is judged by a share of the rows. Time is taken to grow with their square; it usually grows
-    faster.
+    faster. A part of the work tells better: if all of it would not take so long, all is done.
     """
-    if case.rows < PROBE_FROM_ROWS:
+    subject, rival = plan.subject, turn.rival
+    if case.rows < subject.trial_from_rows(case):
         return
-    size = int(case.rows * PROBE_SHARE)
-    rows = np.random.default_rng(PROBE_SEED).choice(case.rows, size, replace=False)
-    trial = _turn(turn.rival, plan)
+    size = int(case.rows * TRIAL_SHARE)
+    rows = np.random.default_rng(TRIAL_SEED).choice(case.rows, size, replace=False)
+    trial = _turn(rival, plan)
+    trial.subject, trial.entry.share = subject.trial(rival, case)
     _take(trial, plan, replace(case, X=case.X[rows], y=case.y[rows]))
     if trial.entry.seconds is None:
         turn.entry.not_run = trial.entry.not_run
         return
-    expected = trial.entry.seconds / PROBE_SHARE**2
-    if expected > plan.patience and (part := plan.subject.part(turn.rival)):
+    expected = trial.entry.seconds / TRIAL_SHARE**2
+    longest = min(plan.patience, subject.longest)
+    if expected > longest and (part := subject.part(rival, case)):
         turn.subject, turn.entry.share = part
     if expected * turn.entry.share > plan.patience:
         turn.entry.not_run = (
             f"about {expected:.0f} s expected (from {size} rows), more than --patience allows"
         )
+    elif turn.entry.share < 1:
+        _take(turn, plan, case)
+        if turn.entry.seconds is not None and turn.entry.seconds <= longest:
+            turn.subject, turn.entry = subject, _turn(rival, plan).entry
 
 
 def _take(turn: Turn, plan: Plan, case: Case) -> None:
@@ -168,10 +176,12 @@ def _warm_up(plan: Plan) -> None:
     y = y.astype(float) if machine.regression else y
     for data in (np.ascontiguousarray(X), csr_matrix(X)):
         scaling = "as distributed"
-        case = Case(machine, "iris", "warm-up", "tiny", scaling, data, y, parameters, 0.25)
+        case = Case(machine, "iris", WARM_UP, "tiny", scaling, data, y, parameters, 0.25)
         for rival in plan.rivals:
             if plan.subject.suits(rival, case, plan.settings) is None:
-                _take(_turn(rival, plan), plan, case)
+                turn = _turn(rival, plan)
+                turn.subject, _ = plan.subject.trial(rival, case)
+                _take(turn, plan, case)
 
 
 def busy_cores(entry: Entry, slack: float = 0.25) -> bool:

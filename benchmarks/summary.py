@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from .record import OURS, CaseRecord
-from .subjects.base import Outcome
+from .subjects.base import Outcome, Table
 
 ROW_LIMITS = (0, 500, 5_000)
 
@@ -29,6 +29,16 @@ class Line:
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a report says of a run besides its cases."""
+
+    lines: list[Line]
+    sentences: list[str]
+    tables: list[Table]  # of the subject
+    timed: bool
 
 
 def summarise(records: Iterable[CaseRecord]) -> list[Line]:

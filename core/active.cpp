@@ -45,7 +45,8 @@ void ActiveSet::set(KernelStore& store, std::span<const std::int32_t> columns, s
   stride_ = (size() + kLanes - 1) / kLanes * kLanes;
   const std::size_t slots =
       std::min(size(), std::max(cache_bytes / (stride_ * sizeof(float)), kLeastSlots));
-  cache_.at_least(slots * stride_);
+  arena_.clear(spare_);
+  slots_.assign(slots, nullptr);
   slot_of_.assign(size(), -1);
   position_in_.assign(slots, -1);
   next_slot_ = 0;
@@ -64,7 +65,7 @@ void ActiveSet::row(std::size_t position, std::span<const std::int32_t> also, st
   }
   std::int32_t& slot = slot_of_[position];
   if (slot < 0) {
-    if (keep != nullptr && cache_.data() + next_slot_ * stride_ == keep->compact_) {
+    if (keep != nullptr && slots_[next_slot_] != nullptr && slots_[next_slot_] == keep->compact_) {
       next_slot_ = (next_slot_ + 1) % position_in_.size();
     }
     const std::size_t taken = next_slot_;
@@ -72,10 +73,10 @@ void ActiveSet::row(std::size_t position, std::span<const std::int32_t> also, st
     if (position_in_[taken] >= 0) slot_of_[static_cast<std::size_t>(position_in_[taken])] = -1;
     position_in_[taken] = static_cast<std::int32_t>(position);
     slot = static_cast<std::int32_t>(taken);
-    gather(store_->hold(columns_[position], blocks_, also, threads),
-           cache_.data() + taken * stride_);
+    if (slots_[taken] == nullptr) slots_[taken] = arena_.take(stride_, spare_);
+    gather(store_->hold(columns_[position], blocks_, also, threads), slots_[taken]);
   }
-  out.compact_ = cache_.data() + static_cast<std::size_t>(slot) * stride_;
+  out.compact_ = slots_[static_cast<std::size_t>(slot)];
 }
 
 // Copies the active columns of a row, block by block: columns of a block come one after another.

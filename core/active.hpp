@@ -75,8 +75,10 @@ class ActiveSet {
   std::vector<Segment> segments_;
   std::uint64_t blocks_ = 0;  // the blocks of the store that the columns are in
 
-  // Compact rows: a ring of slots, filled in turn.
-  Buffer<float> cache_;
+  // Compact rows: a ring of slots, filled in turn, whose memory is taken when a row is gathered.
+  Arena<float> arena_;
+  Arena<float>::Chunks spare_;
+  std::vector<float*> slots_;
   std::vector<std::int32_t> slot_of_;      // per position, -1 where absent; empty when not compact
   std::vector<std::int32_t> position_in_;  // per slot
   std::size_t stride_ = 0;

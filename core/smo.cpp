@@ -18,7 +18,9 @@ namespace onefit {
 namespace {
 
 // Fewer variables than this are swept faster than they are shrunk.
-constexpr std::size_t kShrinkFrom = 300;
+constexpr std::size_t kShrinkFrom = 400;
+// Iterations between looks whether variables can be dropped, from a start near the optimum.
+constexpr std::int64_t kShrinkSeeded = 100;
 // Variables are dropped when at most this share of them would remain.
 constexpr double kShrinkTo = 0.7;
 // Iterations between looks at the interrupt.
@@ -62,8 +64,11 @@ class Smo {
         up_(n_),
         low_(n_),
         diagonal_(n_) {
-    if (beta_.empty()) {
-      beta_.assign(n_, 0.0);
+    if (beta_.empty()) beta_.assign(n_, 0.0);
+    known_at_ = beta_;
+    seeded_ = !gradient_.empty();
+    if (gradient_.empty()) {
+      known_at_.assign(n_, 0.0);
       gradient_ = problem.linear;
     }
     columns_.reserve(n_);
@@ -71,7 +76,7 @@ class Smo {
   }
 
   Solution run() {
-    if (gradient_.empty() && !refresh_gradient()) return finish(Status::Interrupted);
+    if (!refresh_gradient()) return finish(Status::Interrupted);
     bool wide = store_.size() <= kFewRows || !float_suffices(settings_.tol);
     for (;;) {
       activate_all();
@@ -79,6 +84,7 @@ class Smo {
       const bool shrunk = active_.size() < n_;
       if (wide && !shrunk) {
         gradient_.assign(gradient64_.data(), gradient64_.data() + n_);
+        known_at_ = beta_;
       } else if (end != End::Interrupted && !refresh_gradient()) {
         end = End::Interrupted;
       }
@@ -109,20 +115,20 @@ class Smo {
     return tol > kFloatUlps * largest * std::numeric_limits<float>::epsilon();
   }
 
-  // gradient = p - K beta in double precision, from the kernel rows of the variables that are not
-  // 0; false when interrupted.
+  // gradient = p - K beta in double precision, from the kernel rows of the variables that have
+  // changed since it was known last (`known_at_`); false when interrupted.
   bool refresh_gradient() {
-    gradient_ = problem_.linear;
     ActiveSet all;
     all.set(store_, problem_.rows, problem_.split, 0);
-    std::vector<std::size_t> nonzero;
+    std::vector<std::size_t> changed;
     std::vector<double> coef;
     for (std::size_t v = 0; v < n_; ++v) {
-      if (beta_[v] == 0.0) continue;
-      nonzero.push_back(v);
-      coef.push_back(-beta_[v]);
+      if (beta_[v] == known_at_[v]) continue;
+      changed.push_back(v);
+      coef.push_back(known_at_[v] - beta_[v]);
     }
-    return add_rows(all, nonzero, coef, settings_.threads, interrupt_, gradient_.data());
+    known_at_ = beta_;
+    return add_rows(all, changed, coef, settings_.threads, interrupt_, gradient_.data());
   }
 
   // ---- the active set ---------------------------------------------------------------------------
@@ -309,9 +315,12 @@ class Smo {
     ActiveRow row_j;
     sweep<G>(g, nullptr, nullptr, G{0}, groups);
     const bool two_groups = problem_.split < n_;
-    // LIBSVM's rhythm: often enough for small problems, seldom enough for large ones.
-    const std::int64_t shrink_every = static_cast<std::int64_t>(std::min<std::size_t>(n_, 1000));
-    std::int64_t until_shrink = shrink_every;
+    // LIBSVM's rhythm: often enough for small problems, seldom enough for large ones. Near the
+    // optimum there is more to drop, and less time to do it.
+    const std::int64_t shrink_every =
+        seeded_ ? kShrinkSeeded : static_cast<std::int64_t>(std::min<std::size_t>(n_, 1000));
+    std::int64_t until_shrink = seeded_ ? 0 : shrink_every;
+    seeded_ = true;
     std::int64_t until_newton = kNewtonEvery;
     const bool watched = std::is_same_v<G, double> && can_solve_precisely(n_);
     GapWatch watch(n_iter_,
@@ -458,7 +467,8 @@ class Smo {
 
   // Per variable.
   std::vector<double> beta_;
-  std::vector<double> gradient_;
+  std::vector<double> gradient_;  // at known_at_
+  std::vector<double> known_at_;
 
   // Per active position.
   std::vector<std::int32_t> variable_;
@@ -475,6 +485,7 @@ class Smo {
   std::vector<std::int32_t> also_;
   std::vector<float> zeros_;
 
+  bool seeded_ = false;  // whether the variables are near their optimum
   std::int64_t n_iter_ = 0;
   std::int64_t until_poll_ = 0;
   std::int64_t until_progress_ = window();

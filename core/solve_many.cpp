@@ -17,12 +17,12 @@ namespace {
 // Counts, for each pair of blocks of a store, the problems still to solve that need it.
 class Needs {
  public:
-  Needs(KernelStore& store, const std::vector<Problem>& problems, bool forget)
+  Needs(KernelStore& store, const std::vector<const Problem*>& problems, bool forget)
       : store_(store), active_(forget && store.n_blocks() > 1) {
     if (!active_) return;
     count_.assign(store.n_blocks() * store.n_blocks(), 0);
-    for (const Problem& problem : problems) {
-      for_each_pair(problem, [&](std::size_t a, std::size_t b) { ++count(a, b); });
+    for (const Problem* problem : problems) {
+      for_each_pair(*problem, [&](std::size_t a, std::size_t b) { ++count(a, b); });
     }
   }
 
@@ -88,30 +88,43 @@ class Part final : public Interrupt {
 
 }  // namespace
 
-std::vector<Solution> solve_many(KernelStore& store, const std::vector<Problem>& problems,
+std::vector<Solution> solve_many(KernelStore& store, const std::vector<const Problem*>& problems,
                                  const Settings& settings, std::size_t threads, bool forget,
                                  Interrupt& interrupt) {
-  std::vector<Solution> solutions(problems.size());
-  for (std::size_t k = 0; k < problems.size(); ++k) {
-    solutions[k].status = Status::Interrupted;
-    solutions[k].beta = problems[k].start;
-    solutions[k].beta.resize(problems[k].size(), 0.0);
-  }
   Needs needs(store, problems, forget);
+  const auto one = [&](std::size_t k, const Settings& inner, std::size_t scratch, Interrupt& part) {
+    Solution solution = solve(store, *problems[k], inner, scratch, part);
+    needs.done(*problems[k]);
+    return solution;
+  };
+  std::vector<Solution> solutions =
+      in_parallel(store, problems.size(), one, settings, threads, interrupt);
+  for (std::size_t k = 0; k < problems.size(); ++k) {
+    if (!solutions[k].beta.empty()) continue;
+    solutions[k].beta = problems[k]->start;
+    solutions[k].beta.resize(problems[k]->size(), 0.0);
+  }
+  return solutions;
+}
+
+std::vector<Solution> in_parallel(KernelStore& store, std::size_t count, const SolveOne& one,
+                                  const Settings& settings, std::size_t threads,
+                                  Interrupt& interrupt) {
+  std::vector<Solution> solutions(count);
+  for (Solution& solution : solutions) solution.status = Status::Interrupted;
   // Pairs of blocks that are worked on at once all have to fit.
   const std::size_t pairs = 1 + store.spare_bytes() / (2 * store.pair_bytes());
   const std::size_t workers =
-      std::min({std::max<std::size_t>(threads, 1), problems.size(), store.most_users(),
+      std::min({std::max<std::size_t>(threads, 1), count, store.most_users(),
                 store.n_blocks() > 1 ? pairs : threads});
   Settings inner = settings;
   if (workers > 0) inner.threads = std::max<std::size_t>(1, threads / workers);
   std::atomic<double> total{0.0};  // share of the work that is done
   if (workers <= 1) {
-    for (std::size_t k = 0; k < problems.size() && !interrupt.requested(); ++k) {
-      Part part(interrupt, total, problems.size());
-      solutions[k] = solve(store, problems[k], inner, store.spare_bytes(), part);
+    for (std::size_t k = 0; k < count && !interrupt.requested(); ++k) {
+      Part part(interrupt, total, count);
+      solutions[k] = one(k, inner, store.spare_bytes(), part);
       part.reached(1.0);
-      needs.done(problems[k]);
     }
     return solutions;
   }
@@ -124,11 +137,10 @@ std::vector<Solution> solve_many(KernelStore& store, const std::vector<Problem>&
   std::exception_ptr failure;
   const auto work = [&] {
     try {
-      for (std::size_t k = next++; k < problems.size() && !stop.requested(); k = next++) {
-        Part part(stop, total, problems.size());
-        solutions[k] = solve(store, problems[k], inner, store.spare_bytes() / workers, part);
+      for (std::size_t k = next++; k < count && !stop.requested(); k = next++) {
+        Part part(stop, total, count);
+        solutions[k] = one(k, inner, store.spare_bytes() / workers, part);
         part.reached(1.0);
-        needs.done(problems[k]);
       }
     } catch (...) {
       const std::lock_guard lock(mutex);

@@ -1,6 +1,8 @@
 // Many problems on one store in one call.
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <vector>
 
 #include "interrupt.hpp"
@@ -16,8 +18,15 @@ namespace onefit {
 // as no problem of this call needs them: for many classes that is most of the memory. After an
 // interrupt the solutions hold what each solve had reached; those never begun are where they were
 // to start.
-std::vector<Solution> solve_many(KernelStore& store, const std::vector<Problem>& problems,
+std::vector<Solution> solve_many(KernelStore& store, const std::vector<const Problem*>& problems,
                                  const Settings& settings, std::size_t threads, bool forget,
                                  Interrupt& interrupt);
+
+// The same for `count` solutions that `one` makes, which is given a number, the settings, memory
+// for copies of rows in bytes, and whom to ask. Those never begun are empty after an interrupt.
+using SolveOne = std::function<Solution(std::size_t, const Settings&, std::size_t, Interrupt&)>;
+std::vector<Solution> in_parallel(KernelStore& store, std::size_t count, const SolveOne& one,
+                                  const Settings& settings, std::size_t threads,
+                                  Interrupt& interrupt);
 
 }  // namespace onefit

@@ -22,6 +22,7 @@ from ..case import Case, Matrix
 from ..machines.base import Machine
 
 DATA_FOLDER = "ONEFIT_DATA"  # environment variable
+SHUFFLE_SEED = 0
 GAMMA_RULE = "gamma = 1 / (features * var(X)) to three digits"
 
 Source = Callable[[], tuple[Matrix, Any]]
@@ -47,12 +48,16 @@ class DataSet:
     source: Source
     scaling: Scaling
 
+    def names(self, machine: Machine) -> list[str]:
+        """Return what its cases are called, without loading anything."""
+        return [f"{self.name}/{setting}" for setting in machine.settings]
+
     def cases(self, group: str, machine: Machine) -> Iterator[Case]:
         """Load the data and yield a case for each setting, or raise MissingDataError."""
         X, y = self.source()
-        X = _scaled(X, self.scaling)
+        X = scaled(X, self.scaling)
         y = _standardised(y) if machine.regression else y.astype(np.int64)
-        gamma = _scale_gamma(X)
+        gamma = scale_gamma(X)
         for setting in machine.settings:
             parameters = machine.parameters(setting, y)
             scaling = self.scaling.value
@@ -95,6 +100,17 @@ def npz(name: str, rows: int | None = None) -> Source:
     return load
 
 
+def shuffled(source: Source) -> Source:
+    """Return a loader of the same rows in another order, always the same one."""
+
+    def load() -> tuple[Matrix, Any]:
+        X, y = source()
+        order = np.random.default_rng(SHUFFLE_SEED).permutation(len(y))
+        return X[order], y[order]
+
+    return load
+
+
 def shipped(loader: str) -> Source:
     """Return a loader of a data set that comes with scikit-learn, e.g. ``load_digits``."""
 
@@ -107,7 +123,7 @@ def shipped(loader: str) -> Source:
     return load
 
 
-def _scaled(X: Matrix, scaling: Scaling) -> Matrix:
+def scaled(X: Matrix, scaling: Scaling) -> Matrix:
     if scaling is Scaling.STANDARDISE:
         return StandardScaler().fit_transform(X)
     if scaling is Scaling.UNIT:
@@ -121,7 +137,7 @@ def _standardised(y: Any) -> Any:
     return (y - y.mean()) / y.std()
 
 
-def _scale_gamma(X: Matrix) -> float:
+def scale_gamma(X: Matrix) -> float:
     """Return 1 / (d * var(X)) to three digits; zeros of a sparse matrix count."""
     mean = float(X.mean())
     square = X.multiply(X) if isinstance(X, csr_matrix) else X * X

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from ..record import CaseRecord, Entry
 from ..subjects.base import Outcome
-from ..summary import Line, remarks, why_no_ratios
+from ..summary import Findings, Line, remarks, why_no_ratios
 from . import words
 
 
@@ -19,22 +20,18 @@ def save(
     name: str,
     run: dict[str, Any],
     records: list[CaseRecord],
-    lines: list[Line],
-    extra: list[str],
-    timed: bool,
+    findings: Findings,
 ) -> list[Path]:
-    """Write ``name.json`` and ``name.md``.
-
-    ``run`` holds title, rule, options and computer facts; ``extra`` are sentences for the summary.
-    """
+    """Write ``name.json`` and ``name.md``; ``run`` holds title, rule, options and computer."""
     folder.mkdir(parents=True, exist_ok=True)
     data = run | {
-        "summary": [line.as_dict() for line in lines],
+        "summary": [line.as_dict() for line in findings.lines],
+        "tables": [asdict(table) for table in findings.tables],
         "cases": [record.as_dict() for record in records],
     }
     as_json, as_markdown = folder / f"{name}.json", folder / f"{name}.md"
     as_json.write_text(json.dumps(_clean(data), indent=1, allow_nan=False) + "\n")
-    as_markdown.write_text("\n".join(_markdown(run, records, lines, extra, timed)) + "\n")
+    as_markdown.write_text("\n".join(_markdown(run, records, findings)) + "\n")
     return [as_json, as_markdown]
 
 
@@ -49,13 +46,7 @@ def _clean(value: Any) -> Any:
     return value
 
 
-def _markdown(
-    run: dict[str, Any],
-    records: list[CaseRecord],
-    lines: list[Line],
-    extra: list[str],
-    timed: bool,
-) -> list[str]:
+def _markdown(run: dict[str, Any], records: list[CaseRecord], findings: Findings) -> list[str]:
     computer = run["computer"]
     text = [f"# {run['title']}", ""]
     text += [
@@ -70,10 +61,14 @@ def _markdown(
     for name, fact in computer["rivals"].items():
         state = fact["version"] if fact["runnable"] else f"not runnable: {fact['reason']}"
         text.append(f"- **{name}**: {_cell(state)}")
-    text += ["", "## Summary", "", *[f"- {_cell(sentence)}" for sentence in extra]]
-    if timed:
-        text += [""] if extra else []
-        text += _summary(lines) if lines else [why_no_ratios(records)]
+    text += ["", "## Summary", "", *[f"- {_cell(sentence)}" for sentence in findings.sentences]]
+    if findings.timed:
+        text += [""] if findings.sentences else []
+        text += _summary(findings.lines) if findings.lines else [why_no_ratios(records)]
+    for table in findings.tables:
+        text += ["", f"## {table.title}", "", *([table.note, ""] if table.note else [])]
+        text += _table(table.headings, table.rows)
+    if findings.timed:
         text += ["", "## Times", "", *_overview(records)]
     notes = remarks(records)
     if notes:
@@ -117,7 +112,9 @@ def _overview(records: list[CaseRecord]) -> list[str]:
                 *[cells.get(rival, words.NONE) for rival in rivals],
             )
         )
-    meaning = f"In brackets: rival's time over onefit's. {words.OTHER_MARK_MEANS}"
+    meaning = (
+        f"In brackets: rival's time over onefit's. {words.PART_MARK_MEANS} {words.OTHER_MARK_MEANS}"
+    )
     return [meaning, "", *_table(("case", "rows", "features", *rivals), rows)]
 
 

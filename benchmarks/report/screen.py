@@ -10,7 +10,8 @@ from rich.table import Table
 
 from ..record import CaseRecord
 from ..subjects.base import Outcome
-from ..summary import Line, remarks, why_no_ratios
+from ..subjects.base import Table as SubjectTable
+from ..summary import Findings, Line, remarks, why_no_ratios
 from . import words
 
 STYLES = {
@@ -59,19 +60,28 @@ class Screen:
             table.add_row(*map(escape, words.row(record, entry)), style=style)
         self.console.print(table)
 
-    def closing(
-        self, lines: list[Line], records: list[CaseRecord], extra: list[str], timed: bool
-    ) -> None:
+    def closing(self, findings: Findings, records: list[CaseRecord]) -> None:
         self.console.rule("[bold]Summary")
-        for sentence in extra:
+        for sentence in findings.sentences:
             self.console.print(f"  {escape(sentence)}", highlight=False)
-        if timed and lines:
-            self.console.print(_summary_table(lines))
+        for found in findings.tables:
+            self.console.print(_table(found))
+        if findings.timed and findings.lines:
+            self.console.print(_summary_table(findings.lines))
             self.console.print(words.OTHER_MARK_MEANS)
-        elif timed:
+        elif findings.timed:
             self.console.print(why_no_ratios(records))
         for remark in remarks(records):
             self.console.print(f"  {escape(remark)}", highlight=False)
+
+
+def _table(found: SubjectTable) -> Table:
+    table = Table(title=escape(found.title), title_justify="left", title_style="bold")
+    for name in found.headings:
+        table.add_column(escape(name))
+    for row in found.rows:
+        table.add_row(*map(escape, row))
+    return table
 
 
 def _summary_table(lines: list[Line]) -> Table:

@@ -12,6 +12,7 @@ OTHER_MARK = "†"
 OTHER_MARK_MEANS = f"{OTHER_MARK} solves another problem; compared on accuracy only."
 NONE = "-"
 PART_MARK = "≈ "
+PART_MARK_MEANS = f"{PART_MARK}follows from a part of the work (see the remarks)."
 
 
 def seconds(value: float | None) -> str:
@@ -50,8 +51,14 @@ def heading(record: CaseRecord) -> str:
         return f"{facts['name']}: skipped, {record.skipped}"
     kind = "sparse" if facts["sparse"] else "dense"
     classes = f", {facts['classes']} classes" if facts["classes"] else ""
-    named = [f", {name} = {facts[name]:g}" for name in PARAMETERS if name in facts]
-    return f"{facts['name']}: {facts['rows']} x {facts['features']} {kind}{classes}{''.join(named)}"
+    size = f"{facts['rows']} x {facts['features']} {kind}{classes}"
+    return f"{facts['name']}: {size}{parameters(record)}"
+
+
+def parameters(record: CaseRecord) -> str:
+    """Return the parameters of a case, each with a comma before it."""
+    facts = record.facts
+    return "".join(f", {name} = {facts[name]:g}" for name in PARAMETERS if name in facts)
 
 
 def row(record: CaseRecord, entry: Entry) -> tuple[str, ...]:

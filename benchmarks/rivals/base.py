@@ -76,10 +76,10 @@ class Rival(ABC):
         raise NotImplementedError(f"{self.name} cannot be given folds")
 
     def held_out(
-        self, case: Case, settings: Settings, cv: Any, fold: int
-    ) -> tuple[NDArray[Any], FloatArray]:
-        """Return the classes that one fold predicts for the rows it leaves out, as it did for
-        ``scores``, and for each row the smallest size of a decision value."""
+        self, case: Case, settings: Settings, cv: Any, folds: list[int]
+    ) -> list[tuple[NDArray[Any], FloatArray]]:
+        """Return the classes that each of these folds predicts for the rows it leaves out, as it
+        did for ``scores``, and for each row the smallest size of a decision value."""
         raise NotImplementedError(f"{self.name} cannot be given folds")
 
     def iterations(self, case: Case, settings: Settings, cv: Any) -> dict[str, int]:
@@ -117,13 +117,16 @@ class SklearnFaced(Rival):
         return np.asarray(cross_val_score(estimator, case.X, case.y, cv=cv, n_jobs=n_jobs))
 
     def held_out(
-        self, case: Case, settings: Settings, cv: Any, fold: int
-    ) -> tuple[NDArray[Any], FloatArray]:
-        train, test = list(cv.split(case.X, case.y))[fold]
+        self, case: Case, settings: Settings, cv: Any, folds: list[int]
+    ) -> list[tuple[NDArray[Any], FloatArray]]:
+        splits = list(cv.split(case.X, case.y))
         estimator = self.estimator(case, settings).set_params(decision_function_shape="ovo")
-        model = estimator.fit(case.X[train], case.y[train])
-        values = model.decision_function(case.X[test])
-        return model.predict(case.X[test]), smallest(values)
+        found = []
+        for train, test in (splits[fold] for fold in folds):
+            model = estimator.fit(case.X[train], case.y[train])
+            values = model.decision_function(case.X[test])
+            found.append((model.predict(case.X[test]), smallest(values)))
+        return found
 
     def predictions(self, model: Any, case: Case, X: Matrix) -> NDArray[Any]:
         return np.asarray(model.predict(X)).astype(case.y.dtype)

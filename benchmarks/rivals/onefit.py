@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ class Onefit(SklearnFaced):
     packages = ("onefit",)
     rank = 0
     shares_folds = True
+    seeding = "auto"  # where folds start
 
     def options(self, settings: Settings) -> dict[str, Any]:
         cache_size = "auto" if settings.memory_mb is None else settings.memory_mb
@@ -25,19 +27,20 @@ class Onefit(SklearnFaced):
     def scores(self, case: Case, settings: Settings, cv: Any) -> FloatArray:
         import onefit
 
-        return onefit.cross_val_score(self.estimator(case, settings), case.X, case.y, cv=cv)
+        estimator = self.estimator(case, settings)
+        return onefit.cross_val_score(estimator, case.X, case.y, cv=cv, seeding=self.seeding)
 
     def held_out(
-        self, case: Case, settings: Settings, cv: Any, fold: int
-    ) -> tuple[NDArray[Any], FloatArray]:
+        self, case: Case, settings: Settings, cv: Any, folds: list[int]
+    ) -> list[tuple[NDArray[Any], FloatArray]]:
         from onefit import cross_val_predict
 
-        # All folds: a fit of this one alone would have another start.
-        _, test = list(cv.split(case.X, case.y))[fold]
+        # All folds: a fit of one alone would have another start.
         estimator = self.estimator(case, settings).set_params(decision_function_shape="ovo")
-        classes = cross_val_predict(estimator, case.X, case.y, cv=cv)
-        values = cross_val_predict(estimator, case.X, case.y, cv=cv, method="decision_function")
-        return classes[test], smallest(values[test])
+        predict = partial(cross_val_predict, estimator, case.X, case.y, cv=cv, seeding=self.seeding)
+        classes, values = predict(), smallest(predict(method="decision_function"))
+        splits = list(cv.split(case.X, case.y))
+        return [(classes[test], values[test]) for _, test in (splits[fold] for fold in folds)]
 
     def iterations(self, case: Case, settings: Settings, cv: Any) -> dict[str, int]:
         import onefit

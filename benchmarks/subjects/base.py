@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -12,7 +14,10 @@ from ..case import Case, Settings
 from ..rivals.base import Rival
 
 if TYPE_CHECKING:
+    from ..datasets.base import Group
     from ..record import CaseRecord
+
+TRIAL_FROM_ROWS = 5_000
 
 
 class Outcome(Enum):
@@ -34,6 +39,16 @@ class Verdict:
     figures: dict[str, float] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Table:
+    """A table for the report, besides those that all subjects have."""
+
+    title: str
+    note: str
+    headings: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+
+
 class Subject(ABC):
     """A question. ``run`` is timed, ``answer`` is not, and only the answer is kept."""
 
@@ -44,8 +59,13 @@ class Subject(ABC):
     repeats: int = 3
     max_rows: int | None = None
     headline: str | None = None  # the figure of a verdict that the summary reports the worst of
+    parameters_rule: str | None = None  # how hyper-parameters are set, if by a rule of its own
     rule: str | None = None  # a sentence for the report: what is done, and when answers agree
     default_rivals: list[str] | None = None  # those that run when none are named; None: all
+    groups: list[Group] | None = None  # its own data sets; None: those of the folder ``datasets``
+    # A rival that is expected to take longer does a part of the work, where its time follows from
+    # one; and only a part if ``--patience`` is shorter.
+    longest: float = math.inf  # seconds
 
     @property
     def label(self) -> str:
@@ -60,12 +80,28 @@ class Subject(ABC):
         """Return who runs, for the ``rivals`` that are asked for and can."""
         return rivals
 
-    def part(self, rival: Rival) -> tuple[Subject, float] | None:
+    def takes_part(self, rival: Rival, case: Case) -> bool:
+        """Return whether this rival is asked about this case at all."""
+        return True
+
+    def part(self, rival: Rival, case: Case) -> tuple[Subject, float] | None:
         """Return a part of the work that this rival's time follows from, and its share; or None."""
         return None
 
+    def trial(self, rival: Rival, case: Case) -> tuple[Subject, float]:
+        """Return what is done on few rows to see how long it takes, and its share of the work."""
+        return self, 1.0
+
+    def trial_from_rows(self, case: Case) -> int:
+        """Return from how many rows on a rival is tried on few of them first."""
+        return TRIAL_FROM_ROWS
+
     def sentences(self, records: list[CaseRecord]) -> list[str]:
         """Return what the summary says besides its table."""
+        return []
+
+    def tables(self, records: list[CaseRecord]) -> list[Table]:
+        """Return the tables that only this subject has."""
         return []
 
     def suits(self, rival: Rival, case: Case, settings: Settings) -> str | None:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -27,22 +28,29 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import KFold, StratifiedKFold
 
-from ..case import Case, Matrix, Settings
+from ..case import WARM_UP, Case, Matrix, Settings
 from ..machines.base import FloatArray, IntArray
 from ..record import OURS, CaseRecord
-from ..report.words import ratio
+from ..report.words import PART_MARK, ratio
 from ..rivals.base import Rival
 from ..summary import summarise
-from .base import Outcome, Subject, Verdict
+from .base import TRIAL_FROM_ROWS, Outcome, Subject, Verdict
 
 FOLDS = 10
 ALLOWED = 0.002  # of the rows of a fold; of the root of the mean squared error
 EXPLAINED = 0.02  # of the rows of a fold, rounded up, if they are near the boundary
 YARDSTICK = "scikit-learn"
-# Folds that stand for all, where all would take too long.
-PART = 2
-# Iterations with and without seeds are counted up to here: it takes two more cross-validations.
-COUNTED_ROWS = 20_000
+# Where all folds would take more than a minute, the first 2 stand for all, or the first 5 if there
+# are more than 20 of them.
+LONGEST = 60.0  # seconds
+PART, PART_OF_MANY, MANY = 2, 5, 20
+# Iterations with and without seeds are counted up to so many rows times folds: it takes two more
+# cross-validations.
+COUNTED = 200_000
+# A library is tried on few rows first from so many rows times folds on ...
+TRIED = 50_000
+# ... if these are enough for all folds.
+LEAST_ROWS_OF_A_FOLD = 10
 
 
 class OneFit(Rival):
@@ -67,22 +75,24 @@ class OneFit(Rival):
 class Answer:
     """The score of each fold, the targets it is about, and onefit's iterations.
 
-    ``held_out`` takes a fold and computes its predictions again.
+    ``held_out`` takes folds and computes their predictions again.
     """
 
     scores: FloatArray
     targets: list[NDArray[Any]]
-    held_out: Callable[[int], tuple[NDArray[Any], FloatArray]]
+    held_out: Callable[[list[int]], list[tuple[NDArray[Any], FloatArray]]]
     iterations: dict[str, int] = field(default_factory=dict)
 
 
 class CrossValidation(Subject):
     name = "cv"
     rank = 2
+    longest = LONGEST
+    _done: int | None = None  # folds that are fitted; None: all
+    _is_trial = False
 
-    def __init__(self, folds: int = FOLDS, done: int | None = None) -> None:
+    def __init__(self, folds: int = FOLDS) -> None:
         self._folds = folds
-        self._done = done  # folds that are fitted; None: all
         self.title = f"{folds}-fold cross-validation of {{machine}} with a Gaussian kernel"
         self.default_rivals = [OURS, YARDSTICK]
         self.rule = (
@@ -91,7 +101,9 @@ class CrossValidation(Subject):
             f" (by none in folds of less than {1 / ALLOWED:g}), or one in {1 / EXPLAINED:g}"
             " predictions if all of these have an |f| of almost 0, as the check then shows;"
             " for regressors the root of the mean squared error of each fold may differ by"
-            f" {ALLOWED:g} standard deviations of the targets"
+            f" {ALLOWED:g} standard deviations of the targets; {PART_MARK.strip()} marks times that"
+            f" follow from the first {PART} folds ({PART_OF_MANY} of more than {MANY}), where all"
+            f" would take more than {LONGEST:g} s or --patience"
         )
 
     @property
@@ -99,10 +111,7 @@ class CrossValidation(Subject):
         return f"{self.name}-{self._folds}fold"
 
     def asked(self, options: argparse.Namespace) -> Subject:
-        folds = FOLDS if options.folds is None else options.folds
-        if folds < 2:
-            raise SystemExit("a cross-validation has at least 2 folds")
-        return CrossValidation(folds)
+        return CrossValidation(asked_folds(options))
 
     def contenders(self, rivals: list[Rival]) -> list[Rival]:
         return rivals + [OneFit(rival) for rival in rivals if rival.name == YARDSTICK]
@@ -110,13 +119,31 @@ class CrossValidation(Subject):
     def suits(self, rival: Rival, case: Case, settings: Settings) -> str | None:
         if type(rival).scores is Rival.scores and not isinstance(rival, OneFit):
             return "cannot be given folds"
+        if not case.machine.regression:
+            most, folds = int(np.unique(case.y, return_counts=True)[1].max()), self._number(case)
+            if most < folds and case.group != WARM_UP:
+                return f"no class has rows for {folds} stratified folds"
         return super().suits(rival, case, settings)
 
-    def part(self, rival: Rival) -> tuple[Subject, float] | None:
+    def part(self, rival: Rival, case: Case) -> tuple[CrossValidation, float] | None:
         # Folds of one size take about the same time, unless one helps the next.
-        if rival.shares_folds or isinstance(rival, OneFit) or self._folds <= PART:
+        folds = self._number(case)
+        done = _done_of(folds)
+        if rival.shares_folds or isinstance(rival, OneFit) or folds <= done:
             return None
-        return CrossValidation(self._folds, done=PART), PART / self._folds
+        part = copy(self)
+        part._done = done
+        return part, done / folds
+
+    def trial(self, rival: Rival, case: Case) -> tuple[CrossValidation, float]:
+        part, share = self.part(rival, case) or (self, 1.0)
+        trial = copy(part)
+        trial._is_trial = True
+        return trial, share
+
+    def trial_from_rows(self, case: Case) -> int:
+        folds = self._number(case)
+        return min(TRIAL_FROM_ROWS, max(TRIED // folds, LEAST_ROWS_OF_A_FOLD * folds))
 
     def run(self, rival: Rival, case: Case, settings: Settings) -> Any:
         if isinstance(rival, OneFit):
@@ -134,7 +161,7 @@ class CrossValidation(Subject):
             scores,
             [case.y[test] for _, test in self._splits(case)],
             partial(rival.held_out, case, settings, cv),
-            rival.iterations(case, settings, cv) if case.rows <= COUNTED_ROWS else {},
+            rival.iterations(case, settings, cv) if self._counts(case) else {},
         )
 
     def judge(self, rival: Rival, answer: Answer, reference: Answer, case: Case) -> Verdict:
@@ -146,8 +173,7 @@ class CrossValidation(Subject):
         figures |= {"folds_compared": folds, "mean_score": mean}
         if answer.iterations:
             figures |= {f"iterations_{name}": n for name, n in answer.iterations.items()}
-            counts = answer.iterations
-            text += f"; {counts['auto']:,} iterations, {counts['none']:,} without seeds"
+            text += f"; {self._counted(answer.iterations)}"
         return Verdict(Outcome.AGREES if right else Outcome.DISAGREES, text, figures)
 
     def sentences(self, records: list[CaseRecord]) -> list[str]:
@@ -163,6 +189,12 @@ class CrossValidation(Subject):
                     f" worst: {ratio(1 / line.worst)}, {line.worst_case};"
                     f" best: {ratio(1 / line.best)}, {line.best_case})"
                 )
+        timed = [e for r in records for e in r.entries if e.rival == YARDSTICK and e.counts]
+        if parts := sum(entry.share < 1 for entry in timed):
+            found.append(
+                f"{YARDSTICK}'s time follows from the first {_done_of(self._folds)} folds in"
+                f" {parts} of {len(timed)} cases, marked {PART_MARK.strip()} below"
+            )
         saved = [
             entry.verdict.figures["iterations_none"] / entry.verdict.figures["iterations_auto"]
             for record in records
@@ -174,15 +206,39 @@ class CrossValidation(Subject):
             found.append(
                 f"{OURS}'s iterations without seeds over those with seeding='auto', the fit on all"
                 f" rows included: {ratio(mean)} (geometric mean of {len(saved)} cases of up to"
-                f" {COUNTED_ROWS:,} rows; {ratio(min(saved))} to {ratio(max(saved))})"
+                f" {COUNTED // self._folds:,} rows; {ratio(min(saved))} to {ratio(max(saved))})"
             )
         return found
 
+    def _counted(self, iterations: dict[str, int]) -> str:
+        return f"{iterations['auto']:,} iterations, {iterations['none']:,} without seeds"
+
+    def _number(self, case: Case) -> int:
+        return case.folds or self._folds
+
+    def _counts(self, case: Case) -> bool:
+        return not self._is_trial and case.rows * self._number(case) <= COUNTED
+
     def _splitter(self, case: Case) -> Any:
-        return (KFold if case.machine.regression else StratifiedKFold)(self._folds)
+        # A few rows of a class may be less than there are folds. Those of a trial are in no order.
+        plain = case.machine.regression or self._is_trial
+        return (KFold if plain else StratifiedKFold)(self._number(case))
 
     def _splits(self, case: Case) -> list[tuple[IntArray, IntArray]]:
         return list(islice(self._splitter(case).split(case.X, case.y), self._done))
+
+
+def asked_folds(options: argparse.Namespace) -> int:
+    """Return how many folds the command line wants."""
+    folds: int = FOLDS if options.folds is None else options.folds
+    if folds < 2:
+        raise SystemExit("a cross-validation has at least 2 folds")
+    return folds
+
+
+def _done_of(folds: int) -> int:
+    """Return how many folds stand for all, where all would take too long."""
+    return PART if folds <= MANY else PART_OF_MANY
 
 
 def _compare_errors(
@@ -212,12 +268,12 @@ def _compare_rows(
         "rows_allowed": int(allowed[worst]),
     }
     right, farthest = True, 0.0
-    for fold in np.flatnonzero(rows > allowed).tolist():
-        classes, nearest = reference.held_out(fold)
-        differ = answer.held_out(fold)[0] != classes
-        farthest = max(farthest, float(nearest[differ].max(initial=0.0)))
-        right &= bool(differ.sum() <= math.ceil(EXPLAINED * sizes[fold]))
-    if (rows > allowed).any():
+    if suspect := np.flatnonzero(rows > allowed).tolist():
+        both = zip(suspect, answer.held_out(suspect), reference.held_out(suspect), strict=True)
+        for fold, (own, _), (classes, nearest) in both:
+            differ = own != classes
+            farthest = max(farthest, float(nearest[differ].max(initial=0.0)))
+            right &= bool(differ.sum() <= math.ceil(EXPLAINED * sizes[fold]))
         right &= farthest <= near
         text += f", but |f| <= {farthest:.1e} where predictions differ, allowed {near:g}"
         figures["largest_value_where_different"] = farthest

@@ -88,6 +88,29 @@ class Problem:
 
     def __len__(self) -> int: ...
 
+    def with_bounds(self, bounds: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Problem:
+        """
+        The problem with another bound for each row of the store, started cold.
+        """
+
+    def started(self, start: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], gradient: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> Problem:
+        """The problem with another start."""
+
+    @property
+    def rows(self) -> Annotated[NDArray[numpy.int32], dict(writable=False)]: ...
+
+    @property
+    def lower(self) -> Annotated[NDArray[numpy.float64], dict(writable=False)]: ...
+
+    @property
+    def upper(self) -> Annotated[NDArray[numpy.float64], dict(writable=False)]: ...
+
+    @property
+    def kink(self) -> float: ...
+
+    @property
+    def split(self) -> int: ...
+
 class Status(enum.Enum):
     converged = 0
 
@@ -122,9 +145,24 @@ class Solution:
     @property
     def status(self) -> Status: ...
 
-def solve(store: KernelStore, problems: Sequence[Problem], tol: float = 0.001, max_iter: int = -1, shrinking: bool = True, threads: int = 1, forget: bool = False, progress: object | None = None) -> list[Solution]:
+def solve(store: KernelStore, problems: list[Problem], tol: float = 0.001, max_iter: int = -1, shrinking: bool = True, threads: int = 1, forget: bool = False, progress: object | None = None) -> list[Solution]:
     """
     Solves each problem to the KKT gap `tol`; Ctrl-C stops it. With `forget`, kernel entries are given up as soon as no problem of this call needs them. `progress` is called now and then with the share of the work that is done, and stops it by returning True.
+    """
+
+def solve_folds(store: KernelStore, problems: list[Problem], bounds: list[Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]], solutions: list[Solution | None], same_kernel: bool, tol: float = 0.001, max_iter: int = -1, shrinking: bool = True, threads: int = 1) -> list[Solution]:
+    """
+    Solves each problem with other bounds, one for each row of the store, from a solution (or from nothing where it is None); Ctrl-C stops it. same_kernel: the gradients of the solutions belong to this store.
+    """
+
+def feasible(problem: Problem, beta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], first: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
+    """
+    beta within the bounds and with the sums of the problem; what is lacking is spread over the variables `first` first.
+    """
+
+def pair_products(store: KernelStore, rows: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], starts: Sequence[int], coef: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], queries: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]:
+    """
+    Sums of kernel values for each query and pair of classes; rows are sorted by class.
     """
 
 def shifted_gradient(store: KernelStore, rows: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], gradient: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], change: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from statistics import median
 from typing import Any
 
+from sklearn import model_selection
 from sklearn import svm as sklearn_svm
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import StandardScaler
 
 from onefit.estimators import SVC
+from onefit.model_selection import cross_val_score
 from onefit.report.comparison import Comparison
 
 REPEATS = 15
+FOLDS = (10, 100)
 
 
 def timed_pair(
@@ -32,9 +36,10 @@ def timed_pair(
 
 
 def breast_cancer() -> list[Comparison]:
-    """One fit and one prediction on scikit-learn's breast cancer data."""
+    """A fit, a prediction and cross-validations on scikit-learn's breast cancer data."""
     X, y = load_breast_cancer(return_X_y=True)
     X = StandardScaler().fit_transform(X)
+    theirs, ours = sklearn_svm.SVC(C=10), SVC(C=10)
 
     def support(model: Any) -> str:
         return str(model.n_support_.sum())
@@ -42,24 +47,28 @@ def breast_cancer() -> list[Comparison]:
     def accuracy(predicted: Any) -> str:
         return f"{(predicted == y).mean():.4f}"
 
-    (sk_seconds, sk_model), (our_seconds, our_model) = timed_pair(
-        lambda: sklearn_svm.SVC(C=10).fit(X, y), lambda: SVC(C=10).fit(X, y)
-    )
+    def mean(scores: Any) -> str:
+        return f"{scores.mean():.4f}"
+
     rows = [
-        Comparison(
-            "one fit: SVs",
-            sk_seconds,
-            our_seconds,
-            support(sk_model),
-            support(our_model),
-        )
+        compared("one fit: SVs", lambda: theirs.fit(X, y), lambda: ours.fit(X, y), support),
+        compared("predict: accuracy", lambda: theirs.predict(X), lambda: ours.predict(X), accuracy),
     ]
-    (sk_seconds, sk_labels), (our_seconds, our_labels) = timed_pair(
-        lambda: sk_model.predict(X), lambda: our_model.predict(X)
-    )
-    rows.append(
-        Comparison(
-            "predict: accuracy", sk_seconds, our_seconds, accuracy(sk_labels), accuracy(our_labels)
+    for folds in FOLDS:
+        rows.append(
+            compared(
+                f"{folds} folds: accuracy",
+                partial(model_selection.cross_val_score, theirs, X, y, cv=folds),
+                partial(cross_val_score, ours, X, y, cv=folds),
+                mean,
+            )
         )
-    )
     return rows
+
+
+def compared(
+    task: str, theirs: Callable[[], Any], ours: Callable[[], Any], result: Callable[[Any], str]
+) -> Comparison:
+    """The same work by scikit-learn and by onefit, with what came out in words."""
+    (sk_seconds, sk_result), (our_seconds, our_result) = timed_pair(theirs, ours)
+    return Comparison(task, sk_seconds, our_seconds, result(sk_result), result(our_result))

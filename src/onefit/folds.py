@@ -7,24 +7,41 @@ of the changed coefficients only, and the gradient of a held-out row is its deci
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from time import perf_counter
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from onefit import _core
 from onefit.kernels import Floats
-from onefit.problem import Problem
 from onefit.seeding import STRATEGIES, Change, Neighbour, Source, Strategy
-from onefit.solver import Settings, solve
+from onefit.solver import Settings, solve, solve_parts
 
-# The problems of a fold by what they are about: a pair of classes, or nothing in regression.
-Problems: TypeAlias = Mapping[Hashable, Problem]
-Fold: TypeAlias = tuple[_core.KernelStore, Problems]  # the problems, and the store they are on
-Neighbours: TypeAlias = dict[Hashable, tuple[_core.KernelStore, Neighbour]]
+# The problems on all rows: of every pair of classes, or one in regression.
+Problems: TypeAlias = Sequence[_core.Problem]
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Some of the problems on all rows, with other bounds."""
+
+    store: _core.KernelStore
+    bounds: Floats  # of each row of the store; 0 where it is held out
+    numbers: Sequence[int]  # of the problems
+
+
+class Solved(NamedTuple):
+    """A solved problem: a neighbour to start from."""
+
+    store: _core.KernelStore
+    problem: _core.Problem
+    solution: _core.Solution
+
+
+Neighbours: TypeAlias = dict[int, Solved]  # by the number of the problem
 
 # The fit on all rows is a good neighbour of a fold that has at least this share of them, and pays
 # for itself from so many rows on, or with so many folds: below, a cold fold takes less than a seed.
@@ -50,7 +67,7 @@ class FoldWork:
 class SolvedFold:
     """The solutions of a fold, and what they took."""
 
-    solutions: dict[Hashable, _core.Solution]
+    solutions: list[_core.Solution]
     work: FoldWork = field(default_factory=FoldWork)
 
 
@@ -62,21 +79,24 @@ def choose(seeding: str, n_folds: int, n_rows: int, share: float) -> Strategy:
     return STRATEGIES["avg" if pays else "none"]
 
 
-def solve_full(full: Fold, settings: Settings) -> tuple[Neighbours, FoldWork]:
+def solve_full(
+    store: _core.KernelStore, problems: Problems, settings: Settings
+) -> tuple[Neighbours, FoldWork]:
     """Solve the problems on all rows, as neighbours of the folds."""
-    store, problems = full
     began, entries = perf_counter(), store.entries_evaluated
-    solutions = solve(store, list(problems.values()), settings)
+    solutions = solve(store, problems, settings)
     work = FoldWork(
         n_iter=sum(s.n_iter for s in solutions),
         kernel_entries=store.entries_evaluated - entries,
         seconds=perf_counter() - began,
     )
-    return _neighbours(store, problems, solutions), work
+    solved = zip(problems, solutions, strict=True)
+    return {k: Solved(store, problem, s) for k, (problem, s) in enumerate(solved)}, work
 
 
 def solve_folds(
     folds: Iterable[Fold],
+    problems: Problems,
     neighbours: Neighbours,
     strategy: Strategy,
     settings: Settings,
@@ -88,27 +108,59 @@ def solve_folds(
     """
     number = 0
     for batch in _batches(folds, strategy, settings):
-        store = batch[0][0]
+        store = batch[0].store
         began, entries = perf_counter(), store.entries_evaluated
-        seeded = [
-            {
-                key: _seeded(store, problem, neighbours.get(key), strategy)
-                for key, problem in problems.items()
-            }
-            for _, problems in batch
-        ]
-        solutions = solve(store, [p for fold in seeded for p in fold.values()], settings)
+        solve_batch = _solve_in_core if strategy.in_core else _solve_from_proposals
+        solutions = solve_batch(batch, problems, neighbours, strategy, settings)
         seconds = (perf_counter() - began) / len(batch)
         evaluated = (store.entries_evaluated - entries) // len(batch)
-        for fold, (_, problems) in zip(seeded, batch, strict=True):
-            mine, solutions = solutions[: len(fold)], solutions[len(fold) :]
+        for fold in batch:
+            mine, solutions = solutions[: len(fold.numbers)], solutions[len(fold.numbers) :]
+            seeded = any(k in neighbours for k in fold.numbers)
             if strategy.source is Source.PREVIOUS:
-                neighbours |= _neighbours(store, problems, mine)
-            cold = all(fold[key] is problem for key, problem in problems.items())
-            source = "nothing" if cold else _source(strategy, number)
+                for k, solution in zip(fold.numbers, mine, strict=True):
+                    problem = problems[k].with_bounds(fold.bounds)
+                    neighbours[k] = Solved(store, problem, solution)
+            source = _source(strategy, number) if seeded else "nothing"
             work = FoldWork(sum(s.n_iter for s in mine), source, evaluated, seconds)
-            yield SolvedFold(dict(zip(fold, mine, strict=True)), work)
+            yield SolvedFold(mine, work)
             number += 1
+
+
+def _solve_in_core(
+    batch: Sequence[Fold],
+    problems: Problems,
+    neighbours: Neighbours,
+    strategy: Strategy,
+    settings: Settings,
+) -> list[_core.Solution]:
+    """From nothing, or from solutions whose leaving coefficients the core spreads."""
+    store = batch[0].store
+    tasks = [(k, fold.bounds, neighbours.get(k)) for fold in batch for k in fold.numbers]
+    return solve_parts(
+        store,
+        [problems[k] for k, _, _ in tasks],
+        [bounds for _, bounds, _ in tasks],
+        [start and start.solution for _, _, start in tasks],
+        settings,
+        same_kernel=all(start is None or start.store is store for _, _, start in tasks),
+    )
+
+
+def _solve_from_proposals(
+    batch: Sequence[Fold],
+    problems: Problems,
+    neighbours: Neighbours,
+    strategy: Strategy,
+    settings: Settings,
+) -> list[_core.Solution]:
+    """From what the strategy proposes."""
+    started = [
+        _started(fold.store, problems[k].with_bounds(fold.bounds), neighbours.get(k), strategy)
+        for fold in batch
+        for k in fold.numbers
+    ]
+    return solve(batch[0].store, started, settings)
 
 
 def _batches(folds: Iterable[Fold], strategy: Strategy, settings: Settings) -> Iterator[list[Fold]]:
@@ -117,7 +169,9 @@ def _batches(folds: Iterable[Fold], strategy: Strategy, settings: Settings) -> I
     most = 1 if alone else PROBLEMS_PER_THREAD * settings.threads
     batch: list[Fold] = []
     for fold in folds:
-        if batch and (batch[0][0] is not fold[0] or sum(len(p) for _, p in batch) >= most):
+        if batch and (
+            batch[0].store is not fold.store or sum(len(f.numbers) for f in batch) >= most
+        ):
             yield batch
             batch = []
         batch.append(fold)
@@ -132,33 +186,20 @@ def _source(strategy: Strategy, number: int) -> str:
     return "all rows" if strategy.source is Source.FULL else f"fold {number - 1}"
 
 
-def _neighbours(
-    store: _core.KernelStore, problems: Problems, solutions: Sequence[_core.Solution]
-) -> Neighbours:
-    return {
-        key: (store, Neighbour(problem, s.beta, s.gradient, s.offsets))
-        for (key, problem), s in zip(problems.items(), solutions, strict=True)
-    }
-
-
-def _seeded(
-    store: _core.KernelStore,
-    problem: Problem,
-    solved: tuple[_core.KernelStore, Neighbour] | None,
-    strategy: Strategy,
-) -> Problem:
+def _started(
+    store: _core.KernelStore, problem: _core.Problem, solved: Solved | None, strategy: Strategy
+) -> _core.Problem:
     """The problem with a start from a neighbour, if there is one."""
-    if solved is None or strategy.source is Source.NOTHING:
+    if solved is None:
         return problem
-    kernel_of_neighbour, neighbour = solved
+    before = solved.solution
+    neighbour = Neighbour(solved.problem, before.beta, before.gradient, before.offsets)
 
     def entries(rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Floats:
         return store.block(problem.rows[rows], problem.rows[columns]).astype(np.float64)
 
     start = strategy.start(Change(problem, neighbour), entries)
-    if store is not kernel_of_neighbour:  # another kernel: the gradient has to be computed anew
-        return replace(problem, start=start, start_gradient=None)
-    gradient = _core.shifted_gradient(
-        store, problem.rows, neighbour.gradient, start - neighbour.beta
-    )
-    return replace(problem, start=start, start_gradient=gradient)
+    if store is not solved.store:  # another kernel: the gradient has to be computed anew
+        return problem.started(start)
+    gradient = _core.shifted_gradient(store, problem.rows, before.gradient, start - before.beta)
+    return problem.started(start, gradient)

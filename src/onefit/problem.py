@@ -68,6 +68,13 @@ def class_pairs(n_classes: int) -> list[tuple[int, int]]:
     return list(combinations(range(n_classes), 2))
 
 
+def bounds_of_rows(C: float, weights: Floats) -> Floats:
+    """C times the weight of each row; 0 without weight, however large C is."""
+    bounds = np.zeros(len(weights))
+    np.multiply(C, weights, out=bounds, where=weights > 0)
+    return bounds
+
+
 def c_svc_pairs(starts: Sequence[int], C: Floats) -> list[Problem]:
     """A C-SVC for each pair of classes of rows that are sorted by class, with a bound for each row.
 
@@ -137,10 +144,11 @@ def largest_nu(totals: Floats) -> float:
     return float(2 * ordered[0] / (ordered[0] + ordered[-1]))
 
 
-def epsilon_svr(y: Floats, C: Floats, epsilon: float, unit: float) -> Problem:
-    """An ε-SVR with a bound for each row, in units of :func:`unit_of_tube`."""
+def epsilon_svr(y: Floats, bounds: Floats, epsilon: float, unit: float) -> Problem:
+    """An ε-SVR with a bound C for each row. y and ε become multiples of a unit, as C is already:
+    see :func:`unit_of_tube`."""
     return Problem(
-        rows=_numbers(len(y)), linear=y / unit, lower=-C / unit, upper=C / unit, kink=epsilon / unit
+        rows=_numbers(len(y)), linear=y / unit, lower=-bounds, upper=bounds, kink=epsilon / unit
     )
 
 

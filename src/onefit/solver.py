@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from scipy.linalg import cython_blas, cython_lapack
 from sklearn.exceptions import ConvergenceWarning
 
 from onefit import _core
-from onefit.kernels import NOT_FINITE
-from onefit.problem import Problem
+from onefit.kernels import NOT_FINITE, Floats
 
 # SciPy carries LAPACK; the core takes what it needs from there.
 _core.use_lapack(cython_lapack.__pyx_capi__["dpotrf"], cython_blas.__pyx_capi__["dtrsv"])
@@ -29,7 +29,7 @@ class Settings:
 
 def solve(
     store: _core.KernelStore,
-    problems: Sequence[Problem],
+    problems: Sequence[_core.Problem],
     settings: Settings,
     *,
     forget: bool = False,
@@ -41,10 +41,10 @@ def solve(
     ``progress`` is called now and then with the share of the work that is done; when it returns
     True the solutions are what was reached by then.
     """
-    try:
+    with _clear_errors(store):
         return _core.solve(
             store,
-            [problem.to_core() for problem in problems],
+            list(problems),
             tol=settings.tol,
             max_iter=settings.max_iter,
             shrinking=settings.shrinking,
@@ -52,6 +52,40 @@ def solve(
             forget=forget,
             progress=progress,
         )
+
+
+def solve_parts(
+    store: _core.KernelStore,
+    problems: Sequence[_core.Problem],
+    bounds: Sequence[Floats],
+    solutions: Sequence[_core.Solution | None],
+    settings: Settings,
+    *,
+    same_kernel: bool,
+) -> list[_core.Solution]:
+    """Solve every problem with other bounds, one for each row of the store.
+
+    Each starts from a solution of the same variables, or cold; ``same_kernel`` says that the
+    gradients of these belong to this store.
+    """
+    with _clear_errors(store):
+        return _core.solve_folds(
+            store,
+            list(problems),
+            list(bounds),
+            list(solutions),
+            same_kernel=same_kernel,
+            tol=settings.tol,
+            max_iter=settings.max_iter,
+            shrinking=settings.shrinking,
+            threads=settings.threads,
+        )
+
+
+@contextmanager
+def _clear_errors(store: _core.KernelStore) -> Iterator[None]:
+    try:
+        yield
     except OverflowError as error:
         raise ValueError(f"{NOT_FINITE} ({error})") from None
     except MemoryError:

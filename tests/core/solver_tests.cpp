@@ -287,6 +287,12 @@ TEST(iterations_do_not_allocate) {
   CHECK(allocations(10) == allocations(1000));
 }
 
+std::vector<const Problem*> all_of(const std::vector<Problem>& problems) {
+  std::vector<const Problem*> pointers;
+  for (const Problem& problem : problems) pointers.push_back(&problem);
+  return pointers;
+}
+
 TEST(many_problems_on_threads_are_the_same) {
   const Data data(400, 11);
   std::vector<Problem> problems;
@@ -295,10 +301,10 @@ TEST(many_problems_on_threads_are_the_same) {
   settings.tol = 1e-6;
   NeverInterrupt never;
   const auto alone = data.store();
-  const auto serial = solve_many(*alone, problems, settings, 1, false, never);
+  const auto serial = solve_many(*alone, all_of(problems), settings, 1, false, never);
   for (const std::size_t budget : {std::size_t{1}, kPlenty}) {
     const auto store = data.store(budget);
-    const auto threaded = solve_many(*store, problems, settings, 4, false, never);
+    const auto threaded = solve_many(*store, all_of(problems), settings, 4, false, never);
     for (std::size_t k = 0; k < problems.size(); ++k) {
       check_solution(data, problems[k], threaded[k], 1e-6);
       CHECK(std::abs(threaded[k].objective - serial[k].objective) <=
@@ -307,7 +313,7 @@ TEST(many_problems_on_threads_are_the_same) {
   }
   StopFlag stop;
   stop.raise();
-  for (const Solution& s : solve_many(*alone, problems, settings, 4, false, stop)) {
+  for (const Solution& s : solve_many(*alone, all_of(problems), settings, 4, false, stop)) {
     CHECK(s.status == Status::Interrupted || s.status == Status::Converged);
   }
   CHECK(solve_many(*alone, {}, settings, 4, false, never).empty());
@@ -333,7 +339,7 @@ TEST(entries_that_nobody_needs_are_forgotten) {
       KernelStore store(points_source(DenseView<double>{data.x.data(), data.n, data.d},
                                       {KernelKind::Rbf, 0.5, 0.0, 1}),
                         kPlenty, {0, 100, 200, 300}, 0);
-      const auto solutions = solve_many(store, pairs, settings, threads, forget, never);
+      const auto solutions = solve_many(store, all_of(pairs), settings, threads, forget, never);
       for (std::size_t k = 0; k < pairs.size(); ++k) {
         check_solution(data, pairs[k], solutions[k], 1e-6);
       }
@@ -343,7 +349,7 @@ TEST(entries_that_nobody_needs_are_forgotten) {
       }
       CHECK((rows_left == 0) == forget);
       const std::size_t before = store.entries_evaluated();
-      const auto again = solve_many(store, {pairs[1]}, settings, 1, false, never);
+      const auto again = solve_many(store, {&pairs[1]}, settings, 1, false, never);
       CHECK(std::abs(again[0].objective - solutions[1].objective) < 1e-6);
       CHECK((store.entries_evaluated() > before) == forget);
     }

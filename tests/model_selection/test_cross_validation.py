@@ -172,13 +172,23 @@ def test_seeds_cut_iterations(name, seeding):
         )
     # A start that is dropped on the way would give the same answers.
     machine = clone(MACHINES[name]).set_params(tol=1e-3)
-    X, y = data(name, n=300)
+    X, y = data(name, n=280)
     settings = {"cv": 20, "scoring": "neg_mean_absolute_error" if "R" in name else None}
     seeded = cross_validate(machine, X, y, **settings, seeding=seeding).ledger
     cold = cross_validate(machine, X, y, **settings, seeding="none").ledger
     assert seeded.n_iter < 0.9 * cold.n_iter
     assert {fold.seeded_from for fold in cold.folds} == {"nothing"}
     assert "nothing" not in {fold.seeded_from for fold in seeded.folds[1:]}
+
+
+@pytest.mark.parametrize("name", ["SVC", "SVC, three classes", "SVR", "NuSVC", "NuSVR"])
+def test_core_starts_where_the_strategy_says(name, monkeypatch):
+    machine = clone(MACHINES[name]).set_params(tol=1e-3)
+    X, y = data(name, n=120)
+    inside = cross_validate(machine, X, y, cv=5, seeding="avg").ledger
+    monkeypatch.setattr(STRATEGIES["avg"], "in_core", False, raising=False)
+    outside = cross_validate(machine, X, y, cv=5, seeding="avg").ledger
+    assert [f.n_iter for f in inside.folds] == [f.n_iter for f in outside.folds]
 
 
 def test_kernel_entries_are_evaluated_once():

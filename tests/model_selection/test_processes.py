@@ -168,9 +168,9 @@ def test_large_data_are_mapped_and_not_copied():
             self.seen = [str(getattr(part, "filename", "no file")) for part in parts]
             return super()._check_training_data(X, y)
 
-        def _training(self, *args):
+        def _model(self, *args):
             warnings.warn(" ".join(self.seen), UserWarning, stacklevel=1)
-            return super()._training(*args)
+            return super()._model(*args)
 
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(200, 1500)), np.arange(200) % 2

@@ -8,7 +8,20 @@ from strategies import drawn
 
 from onefit.problem import Problem
 from onefit.seeding import STRATEGIES, Change, Neighbour
-from onefit.seeding.base import groups, spread
+from onefit.seeding.base import feasible, groups
+
+
+def spread(amount, room):
+    """Equal shares of an amount, as far as there is room."""
+    rows, zeros = np.arange(len(room), dtype=np.int32), np.zeros(len(room))
+    problem = Problem(rows, zeros, zeros, room, start=fill(room, amount)).to_core()
+    return feasible(problem, zeros, np.arange(len(room)))
+
+
+def fill(room, amount):
+    """A start with this sum, or as much of it as possible."""
+    before = np.cumsum(room) - room
+    return np.clip(amount - before, 0.0, room)
 
 
 @given(
@@ -30,7 +43,7 @@ def test_spreading(amount, room):
 
 def random_point(rng, problem, sums):
     """A feasible point, many of its coefficients at bounds."""
-    beta = np.zeros(len(problem.rows))
+    beta = np.zeros(len(problem))
     for group, total in zip(groups(problem), sums, strict=True):
         lower, upper = problem.lower[group], problem.upper[group]
         t = rng.choice([0.0, 1.0, rng.random()], len(lower))
@@ -70,7 +83,7 @@ def test_every_start_is_feasible(name, seed):
         bound = np.where(held_out[rows], 0.0, C)
         lower = np.where(sides > 0, 0.0, -bound)
         upper = np.where(sides < 0, 0.0, bound)
-        whole = Problem(rows, linear, lower, upper, kink, split)
+        whole = Problem(rows, linear, lower, upper, kink, split).to_core()
         if split is None:
             return whole, [0.0]
         room = [np.abs(whole.lower[g] + whole.upper[g]).sum() for g in groups(whole)]
@@ -78,7 +91,7 @@ def test_every_start_is_feasible(name, seed):
         signs = [np.sign(sides[g.start]) for g in groups(whole)]
         start = random_point(rng, whole, [s * total for s in signs])
         return (
-            Problem(rows, linear, lower, upper, kink, split, start),
+            Problem(rows, linear, lower, upper, kink, split, start).to_core(),
             [s * total for s in signs],
         )
 

@@ -57,6 +57,15 @@ class Training:
 
 
 @dataclass
+class Part:
+    """A training of some rows as part of a whole: its problems with other bounds."""
+
+    training: Training  # its problems are those of the whole
+    bounds: Floats  # of each row of the whole, in its order; 0 where it takes no part
+    problems: Sequence[int]  # which problems of the whole are there
+
+
+@dataclass
 class Model:
     """What the solved problems say."""
 
@@ -177,7 +186,7 @@ class KernelMachine(CallbackSupportMixin, QuickParameterValidation):  # type: ig
         if fold is not None:
             solutions = fold.solve(store, training, settings, task.advance)
         else:
-            problems = training.problems
+            problems = [problem.to_core() for problem in training.problems]
             solutions = solve(store, problems, settings, forget=True, progress=task.advance)
 
         model = self._model(training, solutions)
@@ -218,12 +227,18 @@ class KernelMachine(CallbackSupportMixin, QuickParameterValidation):  # type: ig
 
     @abstractmethod
     def _training(
-        self, y: NDArray[Any], weights: Floats | None, held_out: NDArray[np.bool_] | None = None
+        self, y: NDArray[Any], weights: Floats | None, *, every_row: bool = False
     ) -> Training:
         """The problems of these targets, checked before any kernel value is computed.
 
-        Rows that are held out take no part, but their variables are there: all rows are then.
+        Rows without weight take no part. With ``every_row`` they are variables all the same.
         """
+
+    @abstractmethod
+    def _part(
+        self, whole: Training, y: NDArray[Any], weights: Floats | None, train: NDArray[np.intp]
+    ) -> Part:
+        """The training of some rows, as part of that of every row."""
 
     @abstractmethod
     def _model(self, training: Training, solutions: list[_core.Solution]) -> Model:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,9 +16,9 @@ from sklearn.utils.multiclass import _ovr_decision_function, check_classificatio
 from sklearn.utils.validation import check_is_fitted
 
 from onefit import _core, voting
-from onefit.estimators.base import KernelMachine, MatrixLike, Model, Training, densify
+from onefit.estimators.base import KernelMachine, MatrixLike, Model, Part, Training, densify
 from onefit.kernels import Floats, Matrix
-from onefit.problem import Problem
+from onefit.problem import Problem, class_pairs
 
 
 @dataclass
@@ -27,6 +27,7 @@ class ClassTraining(Training):
 
     classes: NDArray[Any]
     class_weight: Floats
+    codes: NDArray[np.intp]  # the number of the class of every row, taking part or not
 
 
 class KernelClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
@@ -47,8 +48,15 @@ class KernelClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
     # ---- training -------------------------------------------------------------------------------
 
     @abstractmethod
-    def _problems(self, starts: list[int], class_weight: Floats, weights: Floats) -> list[Problem]:
-        """A problem for each pair; class_weight and weights are those of each row in turn."""
+    def _bounds(self, class_weight: Floats, weights: Floats) -> Floats:
+        """The bound of each row, from the weight of its class and its own."""
+
+    @abstractmethod
+    def _pairs(self, starts: list[int], bounds: Floats) -> list[Problem]:
+        """A problem for each pair of classes of rows that are sorted by class."""
+
+    def _check_totals(self, totals: Floats) -> None:
+        """Checks the weight of all rows of each class, which is positive."""
 
     def _pair_models(
         self, solutions: list[_core.Solution]
@@ -57,7 +65,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         return [s.beta for s in solutions], [s.offset for s in solutions], {}
 
     def _training(
-        self, y: NDArray[Any], weights: Floats | None, held_out: NDArray[np.bool_] | None = None
+        self, y: NDArray[Any], weights: Floats | None, *, every_row: bool = False
     ) -> ClassTraining:
         if self.probability != "deprecated" and self.probability:
             raise ValueError(
@@ -65,20 +73,60 @@ class KernelClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
                 f"CalibratedClassifierCV({type(self).__name__}(), ensemble=False) "
                 "(from sklearn.calibration) instead."
             )
-        if weights is None:
-            weights = np.ones(len(y))
-        if held_out is None:
-            classes, codes, class_weight = self._check_classes(y)
-            rows = weights > 0
-        else:
-            weights = np.where(held_out, 0.0, np.maximum(weights, 0.0))
-            classes, _, class_weight = self._check_classes(y[~held_out])
-            rows = np.isin(y, classes)
-            codes = np.searchsorted(classes, y)
-        order, starts = self._sort_by_class(classes, codes, weights, rows)
-        row_weights = weights[order]
-        problems = self._problems(starts, class_weight[codes[order]], row_weights)
-        return ClassTraining(problems, order, starts, classes, class_weight)
+        weights = np.ones(len(y)) if weights is None else np.maximum(weights, 0.0)
+        if y.dtype.kind not in "biuUS":  # whole numbers and strings are classes without a look
+            check_classification_targets(y)
+        classes, codes = np.unique(y, return_inverse=True)
+        class_weight = self._class_weights(classes, y)
+        # Sorted by class, the rows of a pair are two runs of every kernel row, which the solver
+        # reads in place.
+        order = np.argsort(codes, kind="stable")
+        if not every_row:
+            order = order[weights[order] > 0]
+        sizes = np.bincount(codes[order], minlength=len(classes))
+        totals = np.bincount(codes[order], weights[order], minlength=len(classes)).astype(float)
+        self._check_weights_of_classes(classes, totals)
+        starts = [0, *np.cumsum(sizes).tolist()]
+        bounds = self._bounds(class_weight.repeat(sizes), weights[order])
+        return ClassTraining(
+            self._pairs(starts, bounds), order, starts, classes, class_weight, codes
+        )
+
+    def _part(
+        self, whole: Training, y: NDArray[Any], weights: Floats | None, train: NDArray[np.intp]
+    ) -> Part:
+        assert isinstance(whole, ClassTraining)
+        n_classes, starts = len(whole.classes), whole.starts
+        present = np.flatnonzero(np.bincount(whole.codes[train], minlength=n_classes))
+        classes = whole.classes[present]
+        class_weight = self._class_weights(classes, y[train])
+        row_weights = np.zeros(len(y))
+        row_weights[train] = 1.0 if weights is None else np.maximum(weights[train], 0.0)
+        row_weights = row_weights[whole.order]
+        self._check_weights_of_classes(classes, np.add.reduceat(row_weights, starts[:-1])[present])
+        of_class = np.zeros(n_classes)
+        of_class[present] = class_weight
+        bounds = self._bounds(of_class.repeat(np.diff(starts)), row_weights)
+        if len(present) == n_classes:
+            training = replace(whole, class_weight=class_weight)
+            return Part(training, bounds, range(len(whole.problems)))
+        # A class is missing, and with it its rows and pairs.
+        order = np.concatenate([whole.order[starts[k] : starts[k + 1]] for k in present])
+        sizes = np.diff(starts)[present]
+        problems = [
+            number
+            for number, (i, j) in enumerate(class_pairs(n_classes))
+            if i in present and j in present
+        ]
+        training = replace(
+            whole,
+            problems=[whole.problems[number] for number in problems],
+            order=order,
+            starts=[0, *np.cumsum(sizes).tolist()],
+            classes=classes,
+            class_weight=class_weight,
+        )
+        return Part(training, bounds, problems)
 
     def _model(self, training: Training, solutions: list[_core.Solution]) -> Model:
         assert isinstance(training, ClassTraining)
@@ -97,11 +145,8 @@ class KernelClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
             },
         )
 
-    def _check_classes(self, y: Any) -> tuple[NDArray[Any], NDArray[np.intp], Floats]:
-        """The classes, the number of each label's class, and the weights of the classes."""
-        if y.dtype.kind not in "biuUS":  # whole numbers and strings are classes without a look
-            check_classification_targets(y)
-        classes, codes = np.unique(y, return_inverse=True)
+    def _class_weights(self, classes: NDArray[Any], y: NDArray[Any]) -> Floats:
+        """The weights of the classes of these labels."""
         if len(classes) < 2:
             raise ValueError(
                 f"The number of classes has to be greater than one; got {len(classes)} class"
@@ -114,31 +159,18 @@ class KernelClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
                 "The weights in class_weight must be positive; got "
                 f"{weights.tolist()} for the classes {classes.tolist()}."
             )
-        return classes, codes, weights
+        return weights
 
-    def _sort_by_class(
-        self,
-        classes: NDArray[Any],
-        codes: NDArray[np.intp],
-        weights: Floats,
-        rows: NDArray[np.bool_],
-    ) -> tuple[NDArray[np.intp], list[int]]:
-        """Some rows, sorted by class, and where each class starts among them.
-
-        Sorted, the rows of a pair of classes are two runs of every kernel row, which the solver
-        reads in place.
-        """
-        sizes = np.bincount(codes[rows & (weights > 0)], minlength=len(classes))
-        if np.count_nonzero(sizes) == 1:
+    def _check_weights_of_classes(self, classes: NDArray[Any], totals: Floats) -> None:
+        """Checks that sample weights leave something of every class, and enough of it."""
+        if np.count_nonzero(totals) == 1:
             raise ValueError(self._one_class_left)
-        if not sizes.all():
+        if not totals.all():
             raise ValueError(
                 f"sample_weight leaves no sample of positive weight in class "
-                f"{classes[np.argmin(sizes)]!r}; every class needs at least one."
+                f"{classes[np.argmin(totals)]!r}; every class needs at least one."
             )
-        order = np.argsort(codes, kind="stable")
-        order = order[rows[order]]
-        return order, [0, *np.cumsum(np.bincount(codes[order])).tolist()]
+        self._check_totals(totals)
 
     # ---- prediction -----------------------------------------------------------------------------
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from itertools import pairwise
 from numbers import Real
 from typing import Any, ClassVar, Literal
 
@@ -164,19 +163,24 @@ class NuSVC(KernelClassifier):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _problems(self, starts: list[int], class_weight: Floats, weights: Floats) -> list[Problem]:
-        totals = np.sort([weights[first:last].sum() for first, last in pairwise(starts)])
-        if self.nu * (totals[0] + totals[-1]) / 2 > totals[0]:
+    def _bounds(self, class_weight: Floats, weights: Floats) -> Floats:
+        return weights
+
+    def _pairs(self, starts: list[int], bounds: Floats) -> list[Problem]:
+        return nu_svc_pairs(starts, bounds, float(self.nu))
+
+    def _check_totals(self, totals: Floats) -> None:
+        smallest, most = totals.min(), totals.max()
+        if self.nu * (smallest + most) / 2 > smallest:
             largest = largest_nu(totals)
             digits = 10.0 ** (5 - math.floor(math.log10(largest)))
             possible = math.floor(largest * digits) / digits  # never rounded up
             raise ValueError(
                 f"specified nu is infeasible: nu={self.nu}, but at most {possible} is possible "
-                f"with these classes: the smallest has {totals[0]:g} samples (or their weights), "
-                f"the largest {totals[-1]:g}, and nu times half of both must not exceed the "
+                f"with these classes: the smallest has {smallest:g} samples (or their weights), "
+                f"the largest {most:g}, and nu times half of both must not exceed the "
                 "smallest."
             )
-        return nu_svc_pairs(starts, weights, float(self.nu))
 
     def _pair_models(
         self, solutions: list[_core.Solution]

@@ -129,12 +129,15 @@ class NuSVR(KernelRegressor):
         self.max_iter = max_iter
         self.n_jobs = n_jobs
 
-    def _problem(self, y: Floats, weights: Floats) -> Problem:
-        bounds = self.C * weights
+    def _bounds(self, weights: Floats) -> Floats:
+        bounds: Floats = self.C * weights
         if not np.isfinite(bounds.sum()):
             raise ValueError(
                 f"C={self.C} times the weights of the samples overflows; NuSVR needs a finite C."
             )
+        return bounds
+
+    def _problem(self, y: Floats, bounds: Floats) -> Problem:
         return nu_svr(y, bounds, float(self.nu))
 
     def _function(self, solution: _core.Solution) -> tuple[Floats, float, dict[str, Any]]:

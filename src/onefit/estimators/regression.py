@@ -11,7 +11,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from onefit import _core
-from onefit.estimators.base import KernelMachine, MatrixLike, Model, Training, densify
+from onefit.estimators.base import KernelMachine, MatrixLike, Model, Part, Training, densify
 from onefit.kernels import Floats, Matrix
 from onefit.problem import Problem
 
@@ -25,7 +25,11 @@ class KernelRegressor(RegressorMixin, KernelMachine):  # type: ignore[misc]
     # ---- training -------------------------------------------------------------------------------
 
     @abstractmethod
-    def _problem(self, y: Floats, weights: Floats) -> Problem:
+    def _bounds(self, weights: Floats) -> Floats:
+        """The bound of each row."""
+
+    @abstractmethod
+    def _problem(self, y: Floats, bounds: Floats) -> Problem:
         """The problem of these rows."""
 
     def _function(self, solution: _core.Solution) -> tuple[Floats, float, dict[str, Any]]:
@@ -33,7 +37,7 @@ class KernelRegressor(RegressorMixin, KernelMachine):  # type: ignore[misc]
         return solution.beta, solution.offset, {}
 
     def _training(
-        self, y: NDArray[Any], weights: Floats | None, held_out: NDArray[np.bool_] | None = None
+        self, y: NDArray[Any], weights: Floats | None, *, every_row: bool = False
     ) -> Training:
         try:
             y = y.astype(np.float64, copy=False)
@@ -44,14 +48,19 @@ class KernelRegressor(RegressorMixin, KernelMachine):  # type: ignore[misc]
                 "y contains NaN, infinity or a value that is too large; it must be finite numbers "
                 f"of at most {LARGEST_TARGET:g}."
             )
-        if weights is None:
-            weights = np.ones(len(y))
-        if held_out is None:
-            order = np.flatnonzero(weights > 0)
-        else:
-            order = np.arange(len(y))
-            weights = np.where(held_out, 0.0, np.maximum(weights, 0.0))
-        return Training([self._problem(y[order], weights[order])], order, [0, len(order)])
+        weights = np.ones(len(y)) if weights is None else np.maximum(weights, 0.0)
+        order = np.arange(len(y)) if every_row else np.flatnonzero(weights > 0)
+        problem = self._problem(y[order], self._bounds(weights[order]))
+        return Training([problem], order, [0, len(order)])
+
+    def _part(
+        self, whole: Training, y: NDArray[Any], weights: Floats | None, train: NDArray[np.intp]
+    ) -> Part:
+        row_weights = np.zeros(len(y))
+        row_weights[train] = 1.0 if weights is None else np.maximum(weights[train], 0.0)
+        if not row_weights.any():
+            raise ValueError("Invalid input - all samples have zero or negative weights.")
+        return Part(whole, self._bounds(row_weights), [0])
 
     def _model(self, training: Training, solutions: list[_core.Solution]) -> Model:
         [solution] = solutions

@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import Interval
 
 from onefit.estimators.classification import KernelClassifier
 from onefit.kernels import Floats
-from onefit.problem import Problem, c_svc_pairs
+from onefit.problem import Problem, bounds_of_rows, c_svc_pairs
 
 
 class SVC(KernelClassifier):
@@ -148,5 +148,8 @@ class SVC(KernelClassifier):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _problems(self, starts: list[int], class_weight: Floats, weights: Floats) -> list[Problem]:
-        return c_svc_pairs(starts, self.C * class_weight * weights)
+    def _bounds(self, class_weight: Floats, weights: Floats) -> Floats:
+        return bounds_of_rows(self.C, class_weight * weights)
+
+    def _pairs(self, starts: list[int], bounds: Floats) -> list[Problem]:
+        return c_svc_pairs(starts, bounds)

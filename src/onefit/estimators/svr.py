@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import Interval
 from onefit import _core
 from onefit.estimators.regression import LARGEST_TARGET, KernelRegressor
 from onefit.kernels import Floats
-from onefit.problem import Problem, epsilon_svr, unit_of_tube
+from onefit.problem import Problem, bounds_of_rows, epsilon_svr, unit_of_tube
 
 
 class SVR(KernelRegressor):
@@ -121,10 +121,13 @@ class SVR(KernelRegressor):
         self.max_iter = max_iter
         self.n_jobs = n_jobs
 
-    def _problem(self, y: Floats, weights: Floats) -> Problem:
+    def _bounds(self, weights: Floats) -> Floats:
+        return bounds_of_rows(self.C / self._unit, weights)
+
+    def _problem(self, y: Floats, bounds: Floats) -> Problem:
         if self.epsilon > LARGEST_TARGET:
             raise ValueError(f"epsilon={self.epsilon} is too large; at most {LARGEST_TARGET:g}.")
-        return epsilon_svr(y, self.C * weights, float(self.epsilon), self._unit)
+        return epsilon_svr(y, bounds, float(self.epsilon), self._unit)
 
     def _function(self, solution: _core.Solution) -> tuple[Floats, float, dict[str, Any]]:
         return solution.beta * self._unit, solution.offset * self._unit, {}

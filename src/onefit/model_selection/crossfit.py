@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -16,9 +15,8 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import _num_samples
 
-from onefit import _core, voting
-from onefit.estimators.base import HeldOut, KernelMachine, Prepared, Training
-from onefit.estimators.classification import ClassTraining
+from onefit import _core
+from onefit.estimators.base import HeldOut, KernelMachine, Part, Prepared, Training
 from onefit.folds import Fold, FoldWork, Neighbours, choose, solve_folds, solve_full
 from onefit.kernels import Floats, Kernel, make_store, resolve_gamma
 from onefit.memory import budget_bytes
@@ -29,7 +27,6 @@ from onefit.model_selection.given import (
     is_worth_sharing,
     values_from,
 )
-from onefit.problem import Problem
 from onefit.report.progress import shown
 from onefit.seeding import Source
 
@@ -40,7 +37,7 @@ class _Begun:
 
     train: NDArray[np.intp]
     test: NDArray[np.intp]
-    training: Training | None = None
+    part: Part | None = None
     kernel: Kernel | None = None
     store: Any = None
     error: ValueError | None = None
@@ -66,7 +63,6 @@ class CrossFit:
         self._given = X
         self._X, self._y = self._estimator._check_training_data(X, y)
         self._weights = self._estimator._check_weights(sample_weight, self._X)
-        self._matrix = given_matrix(self._estimator, self._X)
         self.splits = splits
         self._progress = progress
         self._n = len(self._y)
@@ -75,14 +71,13 @@ class CrossFit:
         )
         share = float(np.mean([len(train) for train, _ in splits])) / self._n
         self._strategy = choose(seeding, len(splits), self._n, share)
-        # In the order of classes, as a fit has it: then a pair of them is two runs of a row.
-        self._order = (
-            np.argsort(self._y, kind="stable")
-            if hasattr(estimator, "class_weight")
-            else np.arange(self._n)
-        )
+        # The rows of the store are in the order of the problems on all rows.
+        self._whole: Training = self._estimator._training(self._y, self._weights, every_row=True)
+        self._problems = [problem.to_core() for problem in self._whole.problems]
+        self._order = self._whole.order
         self._position = np.empty(self._n, dtype=np.int32)
         self._position[self._order] = np.arange(self._n, dtype=np.int32)
+        self._matrix = given_matrix(self._estimator, self._X)
         self._shared: _core.KernelStore | None = None
 
     # ---- kernels --------------------------------------------------------------------------------
@@ -121,26 +116,6 @@ class CrossFit:
             self._shared = make_store(self._X, distances, budget, rows=self._order)
         return _core.KernelStore.from_distances(self._shared, kernel.gamma, budget)
 
-    # ---- problems -------------------------------------------------------------------------------
-
-    def _training(self, train: NDArray[np.intp] | None) -> Training:
-        held_out = np.zeros(self._n, dtype=bool)
-        if train is not None:
-            held_out[:] = True
-            held_out[train] = False
-        training: Training = self._estimator._training(self._y, self._weights, held_out)
-        return training
-
-    def _problems(self, training: Training) -> dict[Hashable, Problem]:
-        rows = self._position[training.order]
-        keys: Sequence[Hashable] = [None]
-        if isinstance(training, ClassTraining):
-            keys = list(combinations(training.classes.tolist(), 2))
-        return {
-            key: replace(problem, rows=rows[problem.rows])
-            for key, problem in zip(keys, training.problems, strict=True)
-        }
-
     # ---- folds ----------------------------------------------------------------------------------
 
     def in_turn(self, fits: Iterable[Prepared] | None = None) -> KernelMachine:
@@ -164,20 +139,16 @@ class CrossFit:
     def _fits(self) -> Iterator[Prepared]:
         neighbours: Neighbours = {}
         if self._strategy.source is Source.FULL:
-            try:
-                problems = self._problems(self._training(None))
-            except ValueError:  # a fold may be possible where all rows are not
-                pass
-            else:
-                full = (self._store(self._kernel_of_all), problems)
-                neighbours, self.full_work = solve_full(full, self.settings)
+            store = self._store(self._kernel_of_all)
+            neighbours, self.full_work = solve_full(store, self._problems, self.settings)
         begun: deque[_Begun] = deque()
-        for solved in solve_folds(self._begin(begun), neighbours, self._strategy, self.settings):
+        folds = self._begin(begun)
+        for solved in solve_folds(folds, self._problems, neighbours, self._strategy, self.settings):
             while begun[0].error is not None:
                 yield self._failed(begun.popleft())
             fold = begun.popleft()
             self.work.append(solved.work)
-            yield self._finished(fold, list(solved.solutions.values()))
+            yield self._finished(fold, solved.solutions)
         for fold in begun:
             yield self._failed(fold)
 
@@ -187,13 +158,13 @@ class CrossFit:
             fold = _Begun(train, test)
             begun.append(fold)
             try:
-                fold.training = self._training(train)
+                fold.part = self._estimator._part(self._whole, self._y, self._weights, train)
             except ValueError as error:
                 fold.error = error
                 continue
             fold.kernel = self._kernel(train)
             fold.store = self._store(fold.kernel)
-            yield fold.store, self._problems(fold.training)
+            yield Fold(fold.store, fold.part.bounds, fold.part.problems)
 
     def _prepared(self, fold: _Begun) -> Prepared:
         weight = None if self._weights is None else self._weights[fold.train]
@@ -204,8 +175,8 @@ class CrossFit:
         return self._prepared(fold)
 
     def _finished(self, fold: _Begun, solutions: list[_core.Solution]) -> Prepared:
-        prepared, training = self._prepared(fold), fold.training
-        assert training is not None
+        assert fold.part is not None
+        prepared, training = self._prepared(fold), fold.part.training
         local = np.full(self._n, -1, dtype=np.intp)
         local[fold.train] = np.arange(len(fold.train))
         model = self._estimator._model(training, solutions)
@@ -228,12 +199,9 @@ class CrossFit:
         test: NDArray[np.intp],
     ) -> Floats:
         """Values of the test rows: of each pair, or of the function."""
-        variable = np.full(self._n, -1, dtype=np.intp)
-        variable[training.order] = np.arange(len(training.order))
-        at = variable[test]
-        if len(solutions) == 1 and (at >= 0).all():
-            [solution], [problem] = solutions, training.problems
-            n = len(training.order)
+        n = len(training.order)
+        if len(solutions) == 1 and n == self._n:
+            [solution], [problem], at = solutions, training.problems, self._position[test]
             beta = solution.beta[:n] + (solution.beta[n:] if len(solution.beta) > n else 0.0)
             largest = int(np.argmax(np.abs(beta)))
             # The model's coefficients are the solution's times a factor.
@@ -241,11 +209,9 @@ class CrossFit:
             products = problem.linear[at] - solution.gradient[at]
             values: Floats = factor * products + model.intercept[0]
             return values.reshape(-1, 1)
-        support = np.flatnonzero(np.any(model.coef != 0, axis=0))
-        n_support = np.diff(np.searchsorted(support, training.starts)).astype(np.int32)
-        rows = self._position[training.order[support]]
-        kernel = store.block(rows, self._position[test]).T.astype(np.float64)
-        return voting.pair_values(kernel, model.coef[:, support], n_support, model.intercept)
+        rows, queries = self._position[training.order], self._position[test]
+        products = _core.pair_products(store, rows, training.starts, model.coef, queries)
+        return np.asarray(products + model.intercept)
 
 
 def can_share(estimator: Any, X: Any, splits: Sequence[Split]) -> bool:

@@ -25,7 +25,7 @@ from onefit.model_selection.starts import (
     AllRows,
     Before,
     Starts,
-    problems_of,
+    keys_of,
 )
 from onefit.report.progress import shown
 from onefit.seeding import STRATEGIES, Source
@@ -137,7 +137,8 @@ class ChainedFold:
         began, starts = perf_counter(), self._chain.starts
         train = self._chain.splits[self._number][0]
         rows = train[training.order]
-        problems = problems_of(training)
+        core = [problem.to_core() for problem in training.problems]
+        problems = dict(zip(keys_of(training), core, strict=True))
         started, source, entries = problems, "nothing", 0
         if starts is not None:
             entries -= starts.kernel_entries

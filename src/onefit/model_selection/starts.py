@@ -9,25 +9,24 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import is_classifier
 
 from onefit import _core
 from onefit.estimators.base import KernelMachine, Training
 from onefit.estimators.classification import ClassTraining
 from onefit.folds import FoldWork, solve_full
 from onefit.kernels import Floats
-from onefit.problem import Problem
 from onefit.seeding import Change, Neighbour, Source, Strategy
 from onefit.seeding.base import feasible
 
 Rows: TypeAlias = NDArray[np.intp]
-Problems: TypeAlias = dict[Hashable, Problem]
+# The problems of a fold by what they are about: a pair of classes, or nothing in regression.
+Problems: TypeAlias = dict[Hashable, _core.Problem]
 Solutions: TypeAlias = Sequence[_core.Solution]
 
 # From so many rows on "auto" starts from the fold before, if that has this share of a fold's rows.
@@ -53,14 +52,13 @@ class Solved:
         return everyone[variables]
 
 
-def variables_of(problem: Problem, rows: Rows) -> Rows:
+def variables_of(problem: _core.Problem, rows: Rows) -> Rows:
     """Numbers of a problem's variables in the whole data, where these are its rows.
 
     A row may be a variable of each of two groups, as in ν-SVR.
     """
-    variables = 2 * rows[problem.rows]
-    if problem.split is not None:
-        variables[problem.split :] += 1
+    variables: Rows = 2 * rows[problem.rows]
+    variables[problem.split :] += 1
     return variables
 
 
@@ -71,12 +69,11 @@ def solved_by_rows(rows: Rows, problems: Problems, solutions: Solutions) -> dict
     }
 
 
-def problems_of(training: Training) -> Problems:
-    """The problems by what they are about: a pair of classes, or nothing in regression."""
-    keys: list[Hashable] = [None]
+def keys_of(training: Training) -> list[Hashable]:
+    """What the problems of a training are about."""
     if isinstance(training, ClassTraining):
-        keys = list(combinations(training.classes.tolist(), 2))
-    return dict(zip(keys, training.problems, strict=True))
+        return list(combinations(training.classes.tolist(), 2))
+    return [None]
 
 
 class Starts(ABC):
@@ -135,14 +132,15 @@ class Before(Starts):
             self._last = number, known, solved_by_rows(rows, problems, solutions)
 
 
-def _spread(problem: Problem, solved: Solved, rows: Rows, known: NDArray[np.bool_]) -> Problem:
+def _spread(
+    problem: _core.Problem, solved: Solved, rows: Rows, known: NDArray[np.bool_]
+) -> _core.Problem:
     beta = np.clip(solved.of(variables_of(problem, rows)), problem.lower, problem.upper)
-    if problem.split is None:
+    if problem.split == len(problem):
         heirs = (beta > problem.lower) & (beta < problem.upper) & (beta != 0)
     else:  # with ν most are at a bound, and the sums need what enters
         heirs = ~known[rows[problem.rows]]
-    start = feasible(problem, beta, np.flatnonzero(heirs))
-    return replace(problem, start=start, start_gradient=None)
+    return problem.started(feasible(problem, beta, np.flatnonzero(heirs)))
 
 
 class AllRows(Starts):
@@ -159,60 +157,47 @@ class AllRows(Starts):
         self._weights = machine._check_weights(weights, X)
         self._machine = machine
         self._strategy = strategy
-        n = len(self._y)
-        # In the order of classes, as a fit has it: then a pair of them is two runs of a row.
-        order = np.argsort(self._y, kind="stable") if is_classifier(machine) else np.arange(n)
-        self._position = np.empty(n, dtype=np.int32)
-        self._position[order] = np.arange(n, dtype=np.int32)
-        self._store = machine._store(X, machine._resolve_kernel(X), order)
-        self._neighbours: dict[Hashable, Neighbour] = {}
+        self._whole: Training = machine._training(self._y, self._weights, every_row=True)
+        self._problems = [problem.to_core() for problem in self._whole.problems]
+        self._number = {key: number for number, key in enumerate(keys_of(self._whole))}
+        self._store = machine._store(X, machine._resolve_kernel(X), self._whole.order)
+        self._neighbours: dict[int, Neighbour] = {}
         self._source = "all rows"
         self.full_work: FoldWork | None = None
         if strategy.source is Source.FULL:
-            problems = {key: problem for key, (problem, _) in self._problems(np.arange(n)).items()}
-            solved, self.full_work = solve_full((self._store, problems), machine._settings())
-            self._neighbours = {key: neighbour for key, (_, neighbour) in solved.items()}
+            settings = machine._settings()
+            solved, self.full_work = solve_full(self._store, self._problems, settings)
+            for number, (_, problem, solution) in solved.items():
+                self._neighbours[number] = Neighbour(
+                    problem, solution.beta, solution.gradient, solution.offsets
+                )
 
     @property
     def kernel_entries(self) -> int:
         return int(self._store.entries_evaluated)
 
-    def _problems(self, train: Rows) -> dict[Hashable, tuple[Problem, Rows]]:
-        """The problems of a fold on the shared data, and their variables."""
-        held_out = np.ones(len(self._y), dtype=bool)
-        held_out[train] = False
-        training = self._machine._training(self._y, self._weights, held_out)
-        rows = training.order
-        return {
-            key: (
-                replace(problem, rows=self._position[rows[problem.rows]]),
-                variables_of(problem, rows),
-            )
-            for key, problem in problems_of(training).items()
-        }
-
     def start(
         self, number: int, train: Rows, rows: Rows, problems: Problems
     ) -> tuple[Problems, str]:
-        self._now = self._problems(train)
-        if not problems.keys() & self._neighbours.keys():
-            return problems, "nothing"
+        part = self._machine._part(self._whole, self._y, self._weights, train)
+        self._bounds = part.bounds
+        known = {key for key in problems if self._number[key] in self._neighbours}
         started = {
-            key: self._started(key, problem, rows) if key in self._neighbours else problem
+            key: self._started(self._number[key], problem, rows) if key in known else problem
             for key, problem in problems.items()
         }
-        return started, self._source
+        return started, self._source if known else "nothing"
 
-    def _started(self, key: Hashable, problem: Problem, rows: Rows) -> Problem:
-        shared, variables = self._now[key]
+    def _started(self, number: int, problem: _core.Problem, rows: Rows) -> _core.Problem:
+        shared = self._problems[number].with_bounds(self._bounds)
 
         def entries(some: Rows, others: Rows) -> Floats:
             return self._store.block(shared.rows[some], shared.rows[others]).astype(np.float64)
 
-        beta = self._strategy.start(Change(shared, self._neighbours[key]), entries)
-        proposed = Solved(variables, beta).of(variables_of(problem, rows))
-        start = feasible(problem, proposed, np.flatnonzero(proposed))
-        return replace(problem, start=start, start_gradient=None)
+        beta = self._strategy.start(Change(shared, self._neighbours[number]), entries)
+        proposed = Solved(variables_of(shared, self._whole.order), beta)
+        kept = proposed.of(variables_of(problem, rows))
+        return problem.started(feasible(problem, kept, np.flatnonzero(kept)))
 
     def remember(
         self, number: int, train: Rows, rows: Rows, problems: Problems, solutions: Solutions
@@ -221,7 +206,9 @@ class AllRows(Starts):
             return
         self._source = f"fold {number}"
         for key, solved in solved_by_rows(rows, problems, solutions).items():
-            problem, variables = self._now[key]
-            beta = solved.of(variables)
-            gradient = _core.shifted_gradient(self._store, problem.rows, problem.linear, beta)
-            self._neighbours[key] = Neighbour(problem, beta, gradient, solved.offsets)
+            k = self._number[key]
+            shared = self._problems[k].with_bounds(self._bounds)
+            beta = solved.of(variables_of(shared, self._whole.order))
+            linear = self._whole.problems[k].linear
+            gradient = _core.shifted_gradient(self._store, shared.rows, linear, beta)
+            self._neighbours[k] = Neighbour(shared, beta, gradient, solved.offsets)

@@ -13,6 +13,7 @@ class Average(Strategy):
 
     name = "avg"
     source = Source.FULL
+    in_core = True
 
     def propose(self, change: Change, entries: Entries) -> Floats:
         return feasible(change.problem, change.kept(), np.flatnonzero(change.free()))

@@ -11,16 +11,12 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from onefit import _core
 from onefit.kernels import Floats
-from onefit.problem import Problem
 
 Indices: TypeAlias = NDArray[np.intp]
 # Kernel entries of some variables of a problem (rows) with others (columns).
 Entries: TypeAlias = Callable[[Indices, Indices], Floats]
-
-
-# Sums are right to this share of what is summed up.
-ROUNDING = 1e-14
 
 
 class Source(Enum):
@@ -35,7 +31,7 @@ class Source(Enum):
 class Neighbour:
     """A solved problem over the same variables, with other bounds."""
 
-    problem: Problem
+    problem: _core.Problem
     beta: Floats
     gradient: Floats  # p - K b
     offsets: tuple[float, float]
@@ -45,7 +41,7 @@ class Neighbour:
 class Change:
     """From a neighbour to a problem: which variables leave, enter and stay."""
 
-    problem: Problem
+    problem: _core.Problem
     neighbour: Neighbour
 
     @property
@@ -77,6 +73,8 @@ class Strategy(ABC):
 
     name: str
     source: Source
+    # Whether the core makes this start itself, without the detour through arrays of Python.
+    in_core = False
 
     @abstractmethod
     def propose(self, change: Change, entries: Entries) -> Floats:
@@ -87,51 +85,21 @@ class Strategy(ABC):
         return feasible(change.problem, self.propose(change, entries), change.entering)
 
 
-def takes_part(problem: Problem) -> NDArray[np.bool_]:
+def takes_part(problem: _core.Problem) -> NDArray[np.bool_]:
     return problem.lower < problem.upper
 
 
-def groups(problem: Problem) -> list[slice]:
-    n = len(problem.rows)
-    split = n if problem.split is None else problem.split
+def groups(problem: _core.Problem) -> list[slice]:
+    n, split = len(problem), problem.split
     return [part for part in (slice(0, split), slice(split, n)) if part.start < part.stop]
 
 
-def feasible(problem: Problem, beta: Floats, first: Indices) -> Floats:
+def feasible(problem: _core.Problem, beta: Floats, first: Indices) -> Floats:
     """Within the bounds, and with the sums of the problem.
 
     What a sum lacks is spread evenly: over the variables ``first`` as far as they have room, then
     over those that are not 0, then over all.
     """
-    beta = np.clip(beta, problem.lower, problem.upper)
     preferred = np.zeros(len(beta), dtype=bool)
     preferred[first] = True
-    wanted = np.zeros(len(beta)) if problem.start is None else problem.start
-    for group in groups(problem):
-        lower, upper, part = problem.lower[group], problem.upper[group], beta[group]
-        total = wanted[group].sum()
-        rounding = ROUNDING * (np.abs(part).sum() + abs(total))
-        for who in (preferred[group], part != 0, np.ones(len(part), dtype=bool)):
-            lack = total - part.sum()
-            if abs(lack) <= rounding:
-                break
-            ends = upper if lack > 0 else lower
-            room = np.where(who, np.abs(ends - part), 0.0)
-            part = part + np.sign(lack) * spread(abs(lack), room)
-        # What rounding left of a distance to a bound would make a free variable.
-        part = np.where(np.abs(part - lower) <= rounding, lower, part)
-        beta[group] = np.where(np.abs(part - upper) <= rounding, upper, part)
-    return beta
-
-
-def spread(amount: float, room: Floats) -> Floats:
-    """Equal shares of ``amount``, none above its room; all of it, if there is room for it."""
-    ordered = np.sort(room)
-    smaller = np.concatenate(([0.0], np.cumsum(ordered)))[:-1]
-    # With a share as large as the k-th smallest room, so much is taken.
-    taken = smaller + ordered * np.arange(len(ordered), 0, -1)
-    k = int(np.searchsorted(taken, amount))
-    if k == len(ordered):
-        return room.copy()
-    shares: Floats = np.minimum(room, (amount - smaller[k]) / (len(ordered) - k))
-    return shares
+    return _core.feasible(problem, beta, preferred)

@@ -13,6 +13,7 @@ class Nothing(Strategy):
 
     name = "none"
     source = Source.NOTHING
+    in_core = True
 
     def propose(self, change: Change, entries: Entries) -> Floats:
         return np.zeros(len(change.problem.rows))

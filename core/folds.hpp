@@ -1,0 +1,56 @@
+// Folds: problems over the same variables with other bounds, started from one another.
+//
+// A variable of these problems may rise from 0 to the bound c of its row, or fall to -c, or both.
+// In a fold c is 0 for the rows that it holds out; nothing else changes, so that a solution of one
+// fold is a start for another as soon as it is brought within the bounds and to the sums. Its
+// gradient needs the kernel rows of the coefficients that differ, and no more.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "interrupt.hpp"
+#include "problem.hpp"
+#include "solution.hpp"
+#include "store.hpp"
+
+namespace onefit {
+
+// The problem with another bound c for each row of the store, to be started cold. Sums that are not
+// 0 (those of nu) are a share of all bounds, and remain so.
+Problem with_bounds(const Problem& all, std::span<const double> c);
+
+// Brings beta within the bounds and to the sums of the problem's start. What a sum lacks is spread
+// evenly: over the variables of `first` as far as they have room, then over those that are not 0,
+// then over all.
+void make_feasible(const Problem& problem, const std::vector<bool>& first,
+                   std::vector<double>& beta);
+
+// The coefficients of a solution over the same variables as far as the bounds allow; what leaves is
+// spread over the free variables (AVG; DeCoste & Wagstaff, KDD 2000).
+std::vector<double> average_start(const Problem& problem, const Solution& solved);
+
+// A problem of a fold: what it is on all rows, the bounds of the fold, and a solution to start from
+// or nothing.
+struct FoldProblem {
+  const Problem* all;
+  std::span<const double> bounds;
+  const Solution* solved;
+};
+
+// Solves problems of folds, on `threads` threads. `same_kernel`: the gradients of the solutions
+// that they start from belong to this store.
+std::vector<Solution> solve_folds(KernelStore& store, const std::vector<FoldProblem>& problems,
+                                  bool same_kernel, const Settings& settings, std::size_t threads,
+                                  Interrupt& interrupt);
+
+// Sums of kernel values over support vectors, for each of `queries` and each pair of classes, query
+// by query. `rows` are sorted by class, class k from starts[k] on; coef has LIBSVM's layout: that
+// of row r for the pair (i, j) is coef[j - 1][r] if r is of class i, and coef[i][r] if it is of j.
+// All are rows of the store.
+void pair_products(KernelStore& store, std::span<const std::int32_t> rows,
+                   std::span<const std::size_t> starts, const double* coef,
+                   std::span<const std::int32_t> queries, double* out);
+
+}  // namespace onefit
