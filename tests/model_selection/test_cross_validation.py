@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import model_selection as theirs
 from sklearn.base import clone
 from sklearn.datasets import make_classification, make_regression
-from sklearn.exceptions import FitFailedWarning
+from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import get_scorer, make_scorer
 from sklearn.model_selection import (
@@ -267,3 +267,38 @@ def test_the_estimators_own_score_by_name_or_not(name):
         scores = cross_validate(machine, X, y, scoring=scoring)
         assert list(scores) == ["fit_time", "score_time", "test_score"]
         assert_allclose(scores["test_score"], expected, atol=ATOL)
+
+
+def almost_identity():
+    """Balanced classes and a kernel matrix that is almost the identity: all |f| are about 1e-4."""
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(96, 40)), np.tile([0, 1], 48), SVC(gamma=0.2)
+
+
+@pytest.mark.parametrize("seeding", ["auto", *STRATEGIES])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_values_below_the_tolerance_are_decided(seeding, n_classes):
+    # LIBSVM's own answer depends on where it starts there: it stops before anything is decided.
+    X, y, machine = almost_identity()
+    y = np.arange(len(y)) % n_classes
+    exact = clone(machine).set_params(tol=1e-10, decision_function_shape="ovo")
+    truth = theirs.cross_val_predict(exact, X, y, cv=8, method="decision_function")
+    assert np.median(np.abs(truth)) < 0.5 * machine.tol
+    assert np.min(np.abs(truth)) > 1e-8
+    ours = cross_val_predict(machine, X, y, cv=8, seeding=seeding)
+    assert np.array_equal(ours, theirs.cross_val_predict(exact, X, y, cv=8))
+
+
+def test_what_cannot_be_decided_is_left(recwarn):
+    # Every kernel value but those of the diagonal is 0, and with balanced classes so is f.
+    X, y, machine = almost_identity()
+    ledger = cross_validate(machine.set_params(gamma=100.0), X, y, cv=8, seeding="none").ledger
+    assert ledger.n_iter <= 8 * len(y)
+    assert not recwarn.list
+
+
+def test_a_fold_that_may_not_go_on_is_left_as_it_is():
+    X, y, machine = almost_identity()
+    with pytest.warns(ConvergenceWarning):
+        ledger = cross_validate(machine.set_params(max_iter=3), X, y, cv=8, seeding="none").ledger
+    assert ledger.n_iter <= 8 * 3

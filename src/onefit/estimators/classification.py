@@ -131,7 +131,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
     def _model(self, training: Training, solutions: list[_core.Solution]) -> Model:
         assert isinstance(training, ClassTraining)
         betas, intercepts, attributes = self._pair_models(solutions)
-        n_iter = [min(s.n_iter, np.iinfo(np.int32).max) for s in solutions]
+        n_iter = np.minimum([s.n_iter for s in solutions], np.iinfo(np.int32).max)
         # With two classes scikit-learn turns the sign: positive is classes_[1].
         sign = -1.0 if len(training.classes) == 2 else 1.0
         return Model(
@@ -140,7 +140,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
             {
                 "classes_": training.classes,
                 "class_weight_": training.class_weight,
-                "n_iter_": np.array(n_iter, dtype=np.int32),
+                "n_iter_": n_iter.astype(np.int32),
                 **attributes,
             },
         )

@@ -12,12 +12,20 @@ import numpy as np
 import scipy.sparse as sp
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import _num_samples
 
 from onefit import _core
-from onefit.estimators.base import HeldOut, KernelMachine, Part, Prepared, Training
-from onefit.folds import Fold, FoldWork, Neighbours, choose, solve_folds, solve_full
+from onefit.estimators.base import HeldOut, KernelMachine, Model, Part, Prepared, Training
+from onefit.folds import (
+    Fold,
+    FoldWork,
+    Neighbours,
+    SolvedFold,
+    choose,
+    solve_folds,
+    solve_full,
+)
 from onefit.kernels import Floats, Kernel, make_store, resolve_gamma
 from onefit.memory import budget_bytes
 from onefit.model_selection.given import (
@@ -29,6 +37,12 @@ from onefit.model_selection.given import (
 )
 from onefit.report.progress import shown
 from onefit.seeding import Source
+from onefit.solver import solve
+
+# So many values of a fold may be smaller than the tolerance. Those below a limit cannot be decided:
+# entries of the kernel are not known that well.
+UNDECIDED = 0.01
+TIGHTEST = 1e-8
 
 
 @dataclass
@@ -148,7 +162,7 @@ class CrossFit:
                 yield self._failed(begun.popleft())
             fold = begun.popleft()
             self.work.append(solved.work)
-            yield self._finished(fold, solved.solutions)
+            yield self._finished(fold, solved)
         for fold in begun:
             yield self._failed(fold)
 
@@ -174,31 +188,62 @@ class CrossFit:
         self.work.append(FoldWork())
         return self._prepared(fold)
 
-    def _finished(self, fold: _Begun, solutions: list[_core.Solution]) -> Prepared:
+    def _finished(self, fold: _Begun, solved: SolvedFold) -> Prepared:
         assert fold.part is not None
         prepared, training = self._prepared(fold), fold.part.training
         local = np.full(self._n, -1, dtype=np.intp)
         local[fold.train] = np.arange(len(fold.train))
-        model = self._estimator._model(training, solutions)
         prepared.training = replace(training, order=local[training.order])
-        prepared.solutions = solutions
-        prepared.model = model
-        if self._matrix is not None:
-            values = values_from(self._matrix, training, model, fold.test)
-        else:
-            values = self._values(fold.store, training, solutions, model, fold.test)
+        prepared.solutions, prepared.model, values = self._decided(fold, solved)
         prepared.held_out = HeldOut(self._given, fold.test, values)
         return prepared
+
+    def _decided(
+        self, fold: _Begun, solved: SolvedFold
+    ) -> tuple[list[_core.Solution], Model, Floats]:
+        """The solutions of a fold, their model, and its values of the test rows.
+
+        A value that is smaller than the tolerance is not decided: another start would give another
+        sign. A few rows always are so near to the boundary. Where there are more (all of them, if
+        the kernel matrix is almost the identity), the fold is solved on to a tolerance below their
+        values.
+        """
+        assert fold.part is not None
+        solutions, settings = solved.solutions, self.settings
+        while True:
+            model = self._estimator._model(fold.part.training, solutions)
+            values = self._values(fold.store, fold.part.training, solutions, model, fold.test)
+            converged = all(s.status == _core.Status.converged for s in solutions)
+            if not converged or not is_classifier(self._estimator):
+                return solutions, model, values
+            # The margin of a ν-SVC is ρ in the units of its solution.
+            sizes = (np.abs(values) * model.attributes.get("rho_", 1.0)).ravel()
+            rank = int(UNDECIDED * sizes.size)
+            needed = np.partition(sizes, rank)[rank]
+            if needed >= settings.tol or needed < TIGHTEST:  # decided, or beyond what can be
+                return solutions, model, values
+            settings = replace(settings, tol=max(min(needed, settings.tol) / 10, TIGHTEST / 10))
+            problems = [
+                self._problems[k].with_bounds(fold.part.bounds).started(s.beta, s.gradient)
+                for k, s in zip(fold.part.problems, solutions, strict=True)
+            ]
+            further = solve(fold.store, problems, settings)
+            solved.work.n_iter += sum(s.n_iter for s in further)
+            if any(s.status != _core.Status.converged for s in further):
+                return solutions, model, values
+            solutions = further
 
     def _values(
         self,
         store: _core.KernelStore,
         training: Training,
         solutions: list[_core.Solution],
-        model: Any,
+        model: Model,
         test: NDArray[np.intp],
     ) -> Floats:
         """Values of the test rows: of each pair, or of the function."""
+        if self._matrix is not None:
+            return values_from(self._matrix, training, model, test)
         n = len(training.order)
         if len(solutions) == 1 and n == self._n:
             [solution], [problem], at = solutions, training.problems, self._position[test]
