@@ -302,3 +302,31 @@ def test_a_fold_that_may_not_go_on_is_left_as_it_is():
     with pytest.warns(ConvergenceWarning):
         ledger = cross_validate(machine.set_params(max_iter=3), X, y, cv=8, seeding="none").ledger
     assert ledger.n_iter <= 8 * 3
+
+
+def test_a_splitter_is_asked_once():
+    # Where folds cannot be shared (a row twice), scikit-learn gets those that were drawn.
+    X, y = data("SVC", n=60)
+    twice = [(np.repeat(train, 2), test) for train, test in KFold(3).split(X)]
+    for estimator in (SVC(), make_pipeline(StandardScaler(), SVC())):
+        ours = cross_val_score(estimator, X, y, cv=iter(twice))
+        assert_allclose(ours, theirs.cross_val_score(estimator, X, y, cv=twice))
+        drawn = cross_val_score(
+            estimator, X, y, cv=ShuffleSplit(3, random_state=np.random.RandomState(0))
+        )
+        expected = theirs.cross_val_score(
+            estimator, X, y, cv=ShuffleSplit(3, random_state=np.random.RandomState(0))
+        )
+        assert_allclose(drawn, expected)
+
+
+def test_a_fold_without_the_row_that_overflows_has_its_score():
+    X, y = data("SVC", n=60)
+    X[7] = 1e25
+    machine = SVC(kernel="linear")
+    with pytest.warns(FitFailedWarning):
+        ours = cross_val_score(machine, X, y, cv=3)
+    with pytest.warns(FitFailedWarning):
+        expected = theirs.cross_val_score(machine, X, y, cv=3)
+    assert_array_equal(ours, expected)
+    assert np.isfinite(ours).sum() == 1

@@ -93,6 +93,8 @@ class CrossFit:
         self._position[self._order] = np.arange(self._n, dtype=np.int32)
         self._matrix = given_matrix(self._estimator, self._X)
         self._shared: _core.KernelStore | None = None
+        if not self._kernel_depends_on_fold:
+            self._store(self._kernel_of_all)  # raises where a row that some folds lack overflows
 
     # ---- kernels --------------------------------------------------------------------------------
 

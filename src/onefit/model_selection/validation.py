@@ -89,14 +89,11 @@ return_train_score, return_estimator, return_indices, error_score
     scores : dict
         scikit-learn's keys. Its attribute ``ledger`` says what was reused and what was paid.
     """
-    crossfit = _share(estimator, X, y, groups, cv, params, n_jobs, seeding, progress)
-    if crossfit is None:
-        chain = _chain(estimator, X, y, groups, cv, params, n_jobs, seeding, progress)
-        if chain is not None:
-            estimator, cv, groups = chain.in_turn(), chain.splits, None
+    folds, cv, groups = _folds(estimator, X, y, groups, cv, params, n_jobs, seeding, progress)
+    if not isinstance(folds, CrossFit):
         scores = CrossValidation(
             model_selection.cross_validate(
-                estimator,
+                estimator if folds is None else folds.in_turn(),
                 X,
                 y,
                 groups=groups,
@@ -112,20 +109,20 @@ return_train_score, return_estimator, return_indices, error_score
                 error_score=error_score,
             )
         )
-        scores.ledger = Ledger([]) if chain is None else Ledger(chain.work, chain.full_work)
+        scores.ledger = Ledger([]) if folds is None else Ledger(folds.work, folds.full_work)
         return scores
     plain = not (verbose or return_train_score or return_estimator or return_indices)
-    fits = quick.fits(crossfit, estimator, scoring) if plain else None
+    fits = quick.fits(folds, estimator, scoring) if plain else None
     if fits is not None and quick.all_succeeded(fits):
-        scores = CrossValidation(quick.scores(crossfit, estimator, fits, y))
+        scores = CrossValidation(quick.scores(folds, estimator, fits, y))
     else:
         scores = CrossValidation(
             model_selection.cross_validate(
-                crossfit.in_turn(fits),
+                folds.in_turn(fits),
                 X,
                 y,
                 scoring=scoring,
-                cv=crossfit.splits,
+                cv=cv,
                 n_jobs=1,
                 verbose=verbose,
                 params=params,
@@ -137,8 +134,8 @@ return_train_score, return_estimator, return_indices, error_score
         )
         for fitted in scores.get("estimator", ()):
             fitted.__dict__.pop("_held_out", None)
-    scores.ledger = Ledger(crossfit.work, crossfit.full_work)
-    scores["fit_time"] = scores["fit_time"] + [work.seconds for work in crossfit.work]
+    scores.ledger = Ledger(folds.work, folds.full_work)
+    scores["fit_time"] = scores["fit_time"] + [work.seconds for work in folds.work]
     return scores
 
 
@@ -204,19 +201,16 @@ def cross_val_predict(
     See :func:`cross_validate` for ``seeding`` and ``progress``.
     """
     encode = method == "decision_function"
-    crossfit = _share(estimator, X, y, groups, cv, params, n_jobs, seeding, progress, encode)
-    shared: CrossFit | Chain | None = crossfit
-    if shared is None:
-        shared = _chain(estimator, X, y, groups, cv, params, n_jobs, seeding, progress, encode)
-    if shared is not None:
-        estimator, cv, groups, n_jobs = shared.in_turn(), shared.splits, None, 1
+    folds, cv, groups = _folds(
+        estimator, X, y, groups, cv, params, n_jobs, seeding, progress, encode
+    )
     return model_selection.cross_val_predict(
-        estimator,
+        estimator if folds is None else folds.in_turn(),
         X,
         y,
         groups=groups,
         cv=cv,
-        n_jobs=n_jobs,
+        n_jobs=n_jobs if folds is None else 1,
         verbose=verbose,
         params=params,
         pre_dispatch=pre_dispatch,
@@ -224,7 +218,7 @@ def cross_val_predict(
     )
 
 
-def _share(
+def _folds(
     estimator: Any,
     X: Any,
     y: Any,
@@ -235,62 +229,62 @@ def _share(
     seeding: str,
     progress: bool | None,
     encode: bool = False,
-) -> CrossFit | None:
-    """The folds, fitted together; None where they cannot be, and scikit-learn does it all."""
+) -> tuple[CrossFit | Chain | None, Any, Any]:
+    """The folds of a machine of ours, fitted together, or of a pipeline that ends in one.
+
+    None where that cannot be, and scikit-learn does it all. Also the cv and the groups to give it:
+    a splitter is asked once, because the next time it may draw other folds or have none left.
+    """
     if seeding != "auto" and seeding not in STRATEGIES:
         allowed = ", ".join(repr(name) for name in ("auto", *STRATEGIES))
         raise ValueError(f"seeding must be one of {allowed}; got {seeding!r}.")
-    params = params or {}
+    ours = isinstance(estimator, KernelMachine)
     routed = get_config().get("enable_metadata_routing", False)
-    if not isinstance(estimator, KernelMachine) or y is None or routed:
+    if routed or y is None or not (ours or last_machine(estimator) is not None):
+        return None, cv, groups
+    X, y = indexable(X, y)
+    drawn = check_cv(cv, y, classifier=is_classifier(estimator)).split(X, y, groups)
+    splits = [(np.asarray(train), np.asarray(test)) for train, test in drawn]
+    if encode:  # as scikit-learn does, for columns in one order
+        y = np.unique(y, return_inverse=True)[1]
+    together = _together if ours else _one_by_one
+    return together(estimator, X, y, splits, params or {}, n_jobs, seeding, progress), splits, None
+
+
+def _together(
+    machine: KernelMachine,
+    X: Any,
+    y: Any,
+    splits: list[Split],
+    params: dict[str, Any],
+    n_jobs: int | None,
+    seeding: str,
+    progress: bool | None,
+) -> CrossFit | None:
+    """The folds of a machine."""
+    if set(params) - {"sample_weight"} or not can_share(machine, X, splits):
         return None
-    if set(params) - {"sample_weight"}:
-        return None
-    X, y, splits = _splits(estimator, X, y, groups, cv)
-    if not can_share(estimator, X, splits):
-        return None
-    if encode:
-        y = _encoded(y)
     weights = params.get("sample_weight")
     try:
-        estimator._validate_params()
+        machine._validate_params()
         kind = ProcessFit if worker_processes(n_jobs, len(splits)) > 1 else CrossFit
-        return kind(estimator, X, y, weights, splits, seeding, n_jobs, progress)
+        return kind(machine, X, y, weights, splits, seeding, n_jobs, progress)
     except (TypeError, ValueError):  # for scikit-learn to say, fold by fold
         return None
 
 
-def _chain(
-    estimator: Any,
+def _one_by_one(
+    pipeline: Any,
     X: Any,
     y: Any,
-    groups: Any,
-    cv: Any,
-    params: dict[str, Any] | None,
+    splits: list[Split],
+    params: dict[str, Any],
     n_jobs: int | None,
     seeding: str,
     progress: bool | None,
-    encode: bool = False,
 ) -> Chain | None:
-    """The folds of a pipeline, one after another; None for anything else, and side by side."""
-    routed = get_config().get("enable_metadata_routing", False)
-    if last_machine(estimator) is None or y is None or routed or effective_n_jobs(n_jobs) > 1:
+    """The folds of a pipeline, in turn; None where they are to be fitted side by side."""
+    n = _num_samples(X)
+    if effective_n_jobs(n_jobs) > 1 or not all(are_different(train, n) for train, _ in splits):
         return None
-    X, y, splits = _splits(estimator, X, y, groups, cv)
-    if not all(are_different(train, _num_samples(X)) for train, _ in splits):
-        return None
-    if encode:
-        y = _encoded(y)
-    return Chain(estimator, X, y, params or {}, splits, seeding, progress)
-
-
-def _splits(estimator: Any, X: Any, y: Any, groups: Any, cv: Any) -> tuple[Any, Any, list[Split]]:
-    """X and y as scikit-learn indexes them, and the rows of the folds."""
-    X, y = indexable(X, y)
-    splits = check_cv(cv, y, classifier=is_classifier(estimator)).split(X, y, groups)
-    return X, y, [(np.asarray(train), np.asarray(test)) for train, test in splits]
-
-
-def _encoded(y: Any) -> NDArray[np.intp]:
-    """Numbers of the classes, as scikit-learn makes them for columns in one order."""
-    return np.unique(y, return_inverse=True)[1]
+    return Chain(pipeline, X, y, params, splits, seeding, progress)
