@@ -94,6 +94,13 @@ def make_store(
         raise ValueError(f"{NOT_FINITE} ({error})") from None
 
 
+def _middle(X: Floats) -> Floats:
+    """The median of some rows: unlike the mean, one row that is far away does not move it."""
+    some = X[np.linspace(0, len(X) - 1, min(len(X), 63)).astype(np.intp)]
+    middle: Floats = np.median(some, axis=0)
+    return middle
+
+
 def kernel_values(X: Matrix, support: Matrix, kernel: Kernel) -> Iterator[tuple[slice, Floats]]:
     """Blocks ``(rows, k(X[rows], support))`` in double precision, for all rows in turn."""
     if sp.issparse(X):
@@ -102,7 +109,7 @@ def kernel_values(X: Matrix, support: Matrix, kernel: Kernel) -> Iterator[tuple[
         queries, columns = _core.Points(*_csr_parts(X)), _core.Points(*_csr_parts(support))
     else:
         # Far from the origin, distances come from the difference of large numbers.
-        centre = support.mean(axis=0) if kernel.name == "rbf" and len(support) else None
+        centre = _middle(support) if kernel.name == "rbf" and len(support) else None
         queries, columns = _core.Points(X, centre), _core.Points(support, centre)
     rows = max(1, BLOCK_BYTES // (8 * max(1, support.shape[0])))
     for first in range(0, X.shape[0], rows):

@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import model_selection as theirs
+from sklearn import svm
 from sklearn.base import clone
 from sklearn.datasets import make_classification, make_regression
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
@@ -330,3 +331,13 @@ def test_a_fold_without_the_row_that_overflows_has_its_score():
         expected = theirs.cross_val_score(machine, X, y, cv=3)
     assert_array_equal(ours, expected)
     assert np.isfinite(ours).sum() == 1
+
+
+@pytest.mark.parametrize("gamma", [0.1, "auto"])
+def test_a_row_far_away_does_not_move_the_others(gamma):
+    X, y = data("SVC", n=60)
+    X[7] = 1e25
+    machine = SVC(gamma=gamma)
+    expected = theirs.cross_val_predict(svm.SVC(gamma=gamma), X, y, cv=3)
+    assert_array_equal(cross_val_predict(machine, X, y, cv=3), expected)
+    assert_array_equal(theirs.cross_val_predict(machine, X, y, cv=3), expected)
