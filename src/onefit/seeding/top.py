@@ -19,16 +19,24 @@ class Top(Strategy):
         leaving, staying = change.leaving, change.staying
         if not len(leaving) or not len(staying):
             return beta
-        similar = np.argsort(-entries(leaving, staying), axis=1)
-        for r, order in zip(leaving, similar, strict=True):
+        for r, similarity in zip(leaving, entries(leaving, staying), strict=True):
             rest = change.neighbour.beta[r]
-            for t in staying[order]:
-                # As much as its bounds allow; a row of the other class has no room that way.
-                taken = np.clip(beta[t] + rest, problem.lower[t], problem.upper[t]) - beta[t]
-                beta[t] += taken
-                rest -= taken
-                if rest == 0:
+            ends = problem.upper if rest > 0 else problem.lower
+            # A row of the other class has no room that way. One that is filled up has none for
+            # those that leave later either: the largest is looked for once a row and once more for
+            # each that is filled.
+            open_to = np.where(beta[staying] != ends[staying], similarity, -np.inf)
+            while rest != 0:
+                best = int(np.argmax(open_to))
+                if open_to[best] == -np.inf:
                     break
+                t = staying[best]
+                if abs(rest) < abs(ends[t] - beta[t]):
+                    beta[t] += rest
+                    break
+                rest -= ends[t] - beta[t]
+                beta[t] = ends[t]
+                open_to[best] = -np.inf
         return beta
 
 
