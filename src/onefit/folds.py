@@ -43,10 +43,11 @@ class Solved(NamedTuple):
 
 Neighbours: TypeAlias = dict[int, Solved]  # by the number of the problem
 
-# The fit on all rows is a good neighbour of a fold that has at least this share of them, and pays
-# for itself from so many rows on, or with so many folds: below, a cold fold takes less than a seed.
+# The fit on all rows is a good neighbour of a fold that has at least this share of them. It pays for
+# itself where a problem has so many variables, or with so many folds; below, a cold fold takes as
+# long as a seeded one.
 LEAST_SHARE = 0.6
-LEAST_ROWS = 1000
+LEAST_VARIABLES = 600
 MANY_FOLDS = 20
 
 # Folds are solved so many problems for each thread at a time.
@@ -71,11 +72,14 @@ class SolvedFold:
     work: FoldWork = field(default_factory=FoldWork)
 
 
-def choose(seeding: str, n_folds: int, n_rows: int, share: float) -> Strategy:
-    """The strategy of this name; for "auto" what is fastest for so many folds of this size."""
+def choose(seeding: str, n_folds: int, n_variables: int, share: float) -> Strategy:
+    """The strategy of this name; for "auto" what is fastest for so many folds.
+
+    ``n_variables`` are those of the largest problem, and a fold has this share of all rows.
+    """
     if seeding != "auto":
         return STRATEGIES[seeding]
-    pays = share >= LEAST_SHARE and (n_rows >= LEAST_ROWS or n_folds >= MANY_FOLDS)
+    pays = share >= LEAST_SHARE and (n_variables >= LEAST_VARIABLES or n_folds >= MANY_FOLDS)
     return STRATEGIES["avg" if pays else "none"]
 
 

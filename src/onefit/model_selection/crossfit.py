@@ -12,11 +12,12 @@ import numpy as np
 import scipy.sparse as sp
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone
 from sklearn.utils.validation import _num_samples
 
 from onefit import _core
 from onefit.estimators.base import HeldOut, KernelMachine, Model, Part, Prepared, Training
+from onefit.estimators.classification import KernelClassifier
 from onefit.folds import (
     Fold,
     FoldWork,
@@ -83,11 +84,13 @@ class CrossFit:
         self.settings = replace(
             self._estimator._settings(), threads=effective_n_jobs(n_jobs or estimator.n_jobs)
         )
-        share = float(np.mean([len(train) for train, _ in splits])) / self._n
-        self._strategy = choose(seeding, len(splits), self._n, share)
         # The rows of the store are in the order of the problems on all rows.
         self._whole: Training = self._estimator._training(self._y, self._weights, every_row=True)
         self._problems = [problem.to_core() for problem in self._whole.problems]
+        share = float(np.mean([len(train) for train, _ in splits])) / self._n
+        largest = max(len(problem) for problem in self._problems)
+        self._strategy = choose(seeding, len(splits), largest, share)
+        self._classifies = isinstance(self._estimator, KernelClassifier)
         self._order = self._whole.order
         self._position = np.empty(self._n, dtype=np.int32)
         self._position[self._order] = np.arange(self._n, dtype=np.int32)
@@ -215,14 +218,15 @@ class CrossFit:
         while True:
             model = self._estimator._model(fold.part.training, solutions)
             values = self._values(fold.store, fold.part.training, solutions, model, fold.test)
-            converged = all(s.status == _core.Status.converged for s in solutions)
-            if not converged or not is_classifier(self._estimator):
-                return solutions, model, values
             # The margin of a ν-SVC is ρ in the units of its solution.
-            sizes = (np.abs(values) * model.attributes.get("rho_", 1.0)).ravel()
+            sizes = np.abs(values) * model.attributes.get("rho_", 1.0)
+            if not self._classifies or sizes.min(initial=settings.tol) >= settings.tol:
+                return solutions, model, values
             rank = int(UNDECIDED * sizes.size)
-            needed = np.partition(sizes, rank)[rank]
+            needed = np.partition(sizes, rank, axis=None)[rank]
             if needed >= settings.tol or needed < TIGHTEST:  # decided, or beyond what can be
+                return solutions, model, values
+            if any(s.status != _core.Status.converged for s in solutions):
                 return solutions, model, values
             settings = replace(settings, tol=max(min(needed, settings.tol) / 10, TIGHTEST / 10))
             problems = [
