@@ -43,9 +43,9 @@ class Solved(NamedTuple):
 
 Neighbours: TypeAlias = dict[int, Solved]  # by the number of the problem
 
-# The fit on all rows is a good neighbour of a fold that has at least this share of them. It pays for
-# itself where a problem has so many variables, or with so many folds; below, a cold fold takes as
-# long as a seeded one.
+# The fit on all rows is a good neighbour of a fold that has at least this share of them. It pays
+# for itself where a problem has so many variables, or with so many folds; below, a cold fold takes
+# as long as a seeded one.
 LEAST_SHARE = 0.6
 LEAST_VARIABLES = 600
 MANY_FOLDS = 20
