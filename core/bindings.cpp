@@ -1,4 +1,6 @@
-// Casts between Python and the core, releases the GIL, and lets Ctrl-C through. No mathematics.
+// Casts between Python and the core, and releases the GIL. No mathematics.
+#include "bindings.hpp"
+
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -8,7 +10,6 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <optional>
 #include <span>
@@ -16,59 +17,16 @@
 #include <string>
 
 #include "active.hpp"
-#include "folds.hpp"
 #include "lapack.hpp"
 #include "loops.hpp"
-#include "solve_many.hpp"
 #include "source.hpp"
 #include "store.hpp"
 
-namespace nb = nanobind;
+namespace onefit {
+
 using namespace nb::literals;
 
-namespace onefit {
 namespace {
-
-template <class T>
-using Matrix = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-// ---- Ctrl-C and progress
-// -------------------------------------------------------------------------------------
-
-// Runs Python's signal handlers from time to time and tells a function how far the work is; what
-// they raise is thrown when the work has ended. The function may ask to stop.
-class PythonInterrupt final : public Interrupt {
- public:
-  explicit PythonInterrupt(nb::object progress) : progress_(std::move(progress)) {}
-
-  void reached(double share) override { share_ = share; }
-  bool requested() override {
-    if (raised_ || stopped_) return true;
-    const auto now = std::chrono::steady_clock::now();
-    if (now - last_ < std::chrono::milliseconds(50)) return false;
-    last_ = now;
-    const nb::gil_scoped_acquire gil;
-    try {
-      if (PyErr_CheckSignals() != 0) throw nb::python_error();
-      if (!progress_.is_none()) stopped_ = nb::cast<bool>(progress_(share_));
-    } catch (nb::python_error& error) {
-      raised_.emplace(std::move(error));
-    }
-    return stopped_ || raised_;
-  }
-  void rethrow() {
-    if (raised_) throw nb::python_error(std::move(*raised_));
-  }
-
- private:
-  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
-  std::optional<nb::python_error> raised_;
-  nb::object progress_;
-  double share_ = 0.0;
-  bool stopped_ = false;
-};
 
 // ---- arrays -------------------------------------------------------------------------------------
 
@@ -88,15 +46,6 @@ CsrView view(const Vector<double>& data, const Vector<std::int32_t>& indices,
   return {data.data(), indices.data(), indptr.data(), rows, cols};
 }
 
-std::vector<double> to_vector(const Vector<double>& a) { return {a.data(), a.data() + a.shape(0)}; }
-
-// A NumPy array that shares the memory of a vector inside `owner`.
-nb::ndarray<nb::numpy, const double> shared(const std::vector<double>& values, nb::handle owner) {
-  return {values.data(), {values.size()}, owner};
-}
-
-using Block = nb::ndarray<nb::numpy, double, nb::ndim<2>>;
-
 Block block_of(const Points<double>& queries, const Points<double>& support, const Kernel& kernel,
                std::size_t first, std::size_t last) {
   if (queries.cols() != support.cols()) {
@@ -110,14 +59,6 @@ Block block_of(const Points<double>& queries, const Points<double>& support, con
     kernel_block(queries, support, kernel, first, last, values);
   }
   return Block(values, {last - first, support.rows()}, owner);
-}
-
-void check_rows(const KernelStore& store, std::span<const std::int32_t> rows) {
-  for (const std::int32_t row : rows) {
-    if (row < 0 || static_cast<std::size_t>(row) >= store.size()) {
-      throw std::invalid_argument("row " + std::to_string(row) + " is not in the store");
-    }
-  }
 }
 
 nb::ndarray<nb::numpy, float, nb::ndim<2>> block_of_rows(KernelStore& store,
@@ -134,164 +75,6 @@ nb::ndarray<nb::numpy, float, nb::ndim<2>> block_of_rows(KernelStore& store,
     entries(store, {rows.data(), n}, {columns.data(), m}, values);
   }
   return {values, {n, m}, owner};
-}
-
-// ---- problems -----------------------------------------------------------------------------------
-
-void check_length(std::size_t length, std::size_t n, const char* name) {
-  if (length != n) {
-    throw std::invalid_argument(std::string(name) + " has " + std::to_string(length) +
-                                " entries, rows has " + std::to_string(n));
-  }
-}
-
-void set_start(Problem& problem, const Vector<double>& start,
-               const std::optional<Vector<double>>& gradient) {
-  const std::size_t n = problem.size();
-  check_length(start.shape(0), n, "start");
-  problem.start = to_vector(start);
-  for (std::size_t v = 0; v < n; ++v) {
-    if (!(problem.start[v] >= problem.lower[v] && problem.start[v] <= problem.upper[v])) {
-      throw std::invalid_argument("start leaves the bounds at entry " + std::to_string(v));
-    }
-  }
-  problem.start_gradient.clear();
-  if (gradient) {
-    check_length(gradient->shape(0), n, "start_gradient");
-    problem.start_gradient = to_vector(*gradient);
-  }
-}
-
-Problem make_problem(const Vector<std::int32_t>& rows, const Vector<double>& linear,
-                     const Vector<double>& lower, const Vector<double>& upper, double kink,
-                     std::optional<std::size_t> split, std::optional<Vector<double>> start,
-                     std::optional<Vector<double>> start_gradient) {
-  Problem problem;
-  const std::size_t n = rows.shape(0);
-  check_length(linear.shape(0), n, "linear");
-  check_length(lower.shape(0), n, "lower");
-  check_length(upper.shape(0), n, "upper");
-  if (split.value_or(n) > n) throw std::invalid_argument("split is larger than the problem");
-  problem.rows.assign(rows.data(), rows.data() + n);
-  problem.linear = to_vector(linear);
-  problem.lower = to_vector(lower);
-  problem.upper = to_vector(upper);
-  problem.kink = kink;
-  problem.split = split.value_or(n);
-  if (start) set_start(problem, *start, start_gradient);
-  if (start_gradient && !start) {
-    throw std::invalid_argument("start_gradient is given without start");
-  }
-  return problem;
-}
-
-Settings make_settings(double tol, std::int64_t max_iter, bool shrinking) {
-  Settings settings;
-  settings.tol = tol;
-  settings.max_iter = max_iter;
-  settings.shrinking = shrinking;
-  return settings;
-}
-
-using Problems = nb::typed<nb::list, Problem>;
-
-// The objects stay where they are in the list, which the caller holds.
-std::vector<const Problem*> problems_in(const Problems& list, const KernelStore& store) {
-  std::vector<const Problem*> problems;
-  for (const nb::handle item : list) {
-    problems.push_back(&nb::cast<const Problem&>(item));
-    check_rows(store, problems.back()->rows);
-  }
-  return problems;
-}
-
-std::vector<Solution> solve_from_python(KernelStore& store, const Problems& list, double tol,
-                                        std::int64_t max_iter, bool shrinking, std::size_t threads,
-                                        bool forget, nb::object progress) {
-  const std::vector<const Problem*> problems = problems_in(list, store);
-  const Settings settings = make_settings(tol, max_iter, shrinking);
-  PythonInterrupt interrupt(std::move(progress));
-  std::vector<Solution> solutions;
-  {
-    const nb::gil_scoped_release release;
-    solutions = solve_many(store, problems, settings, threads, forget, interrupt);
-  }
-  interrupt.rethrow();
-  return solutions;
-}
-
-std::vector<Solution> solve_folds_from_python(
-    KernelStore& store, const Problems& list, const nb::typed<nb::list, Vector<double>>& bounds,
-    const nb::typed<nb::list, std::optional<Solution>>& solutions, bool same_kernel, double tol,
-    std::int64_t max_iter, bool shrinking, std::size_t threads) {
-  const std::vector<const Problem*> problems = problems_in(list, store);
-  if (bounds.size() != problems.size() || solutions.size() != problems.size()) {
-    throw std::invalid_argument("problems, bounds and solutions have different lengths");
-  }
-  std::vector<FoldProblem> folds;
-  std::vector<Vector<double>> arrays;  // as long as they are used
-  for (std::size_t k = 0; k < problems.size(); ++k) {
-    arrays.push_back(nb::cast<Vector<double>>(bounds[k]));
-    if (arrays.back().shape(0) != store.size()) {
-      throw std::invalid_argument("bounds must have an entry for each row of the store");
-    }
-    const Solution* solved =
-        solutions[k].is_none() ? nullptr : &nb::cast<const Solution&>(solutions[k]);
-    if (solved != nullptr && solved->beta.size() != problems[k]->size()) {
-      throw std::invalid_argument("a solution has other variables than its problem");
-    }
-    folds.push_back({problems[k], {arrays.back().data(), store.size()}, solved});
-  }
-  const Settings settings = make_settings(tol, max_iter, shrinking);
-  PythonInterrupt interrupt{nb::object(nb::none())};
-  std::vector<Solution> result;
-  {
-    const nb::gil_scoped_release release;
-    result = solve_folds(store, folds, same_kernel, settings, threads, interrupt);
-  }
-  interrupt.rethrow();
-  return result;
-}
-
-nb::ndarray<nb::numpy, double, nb::ndim<1>> owned(std::vector<double> values) {
-  auto* kept = new std::vector<double>(std::move(values));
-  const nb::capsule owner(kept,
-                          [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
-  return {kept->data(), {kept->size()}, owner};
-}
-
-nb::ndarray<nb::numpy, double, nb::ndim<1>> feasible(const Problem& problem,
-                                                     const Vector<double>& beta,
-                                                     const Vector<bool>& first) {
-  if (beta.shape(0) != problem.size() || first.shape(0) != problem.size()) {
-    throw std::invalid_argument("beta and first must have an entry for each variable");
-  }
-  std::vector<double> values = to_vector(beta);
-  make_feasible(problem, std::vector<bool>(first.data(), first.data() + first.shape(0)), values);
-  return owned(std::move(values));
-}
-
-Block products_of_pairs(KernelStore& store, const Vector<std::int32_t>& rows,
-                        const std::vector<std::size_t>& starts, const Matrix<double>& coef,
-                        const Vector<std::int32_t>& queries) {
-  check_rows(store, {rows.data(), rows.shape(0)});
-  check_rows(store, {queries.data(), queries.shape(0)});
-  const std::size_t classes = starts.size() - 1;
-  if (starts.size() < 2 || !std::is_sorted(starts.begin(), starts.end()) ||
-      starts.back() != rows.shape(0) || coef.shape(0) != classes - 1 ||
-      coef.shape(1) != rows.shape(0)) {
-    throw std::invalid_argument("rows, starts and coef do not fit together");
-  }
-  const std::size_t n = queries.shape(0);
-  const std::size_t pairs = classes * (classes - 1) / 2;
-  auto* values = new double[n * pairs];
-  const nb::capsule owner(values, [](void* p) noexcept { delete[] static_cast<double*>(p); });
-  {
-    const nb::gil_scoped_release release;
-    pair_products(store, {rows.data(), rows.shape(0)}, starts, coef.data(), {queries.data(), n},
-                  values);
-  }
-  return Block(values, {n, pairs}, owner);
 }
 
 const std::vector<std::size_t>& checked(const std::vector<std::size_t>& starts, std::size_t size) {
@@ -420,113 +203,7 @@ NB_MODULE(_core, m) {
       .def("block", &block_of_rows, "rows"_a, "columns"_a,
            "Entries of some rows in some columns, as an array of float32.");
 
-  nb::class_<Problem>(m, "Problem",
-                      "min 1/2 b'Kb - linear'b + kink|b|_1, lower <= b <= upper, the sum of b of "
-                      "each group fixed by the start.")
-      .def(
-          "__init__",
-          [](Problem* self, const Vector<std::int32_t>& rows, const Vector<double>& linear,
-             const Vector<double>& lower, const Vector<double>& upper, double kink,
-             std::optional<std::size_t> split, std::optional<Vector<double>> start,
-             std::optional<Vector<double>> start_gradient) {
-            new (self) Problem(make_problem(rows, linear, lower, upper, kink, split,
-                                            std::move(start), std::move(start_gradient)));
-          },
-          "rows"_a, "linear"_a, "lower"_a, "upper"_a, "kink"_a = 0.0, "split"_a = nb::none(),
-          "start"_a = nb::none(), "start_gradient"_a = nb::none())
-      .def("__len__", &Problem::size)
-      .def(
-          "with_bounds",
-          [](const Problem& problem, const Vector<double>& bounds) {
-            for (const std::int32_t row : problem.rows) {
-              if (row < 0 || static_cast<std::size_t>(row) >= bounds.shape(0)) {
-                throw std::invalid_argument("bounds must have an entry for each row");
-              }
-            }
-            return with_bounds(problem, {bounds.data(), bounds.shape(0)});
-          },
-          "bounds"_a, "The problem with another bound for each row of the store, started cold.")
-      .def(
-          "started",
-          [](const Problem& problem, const Vector<double>& start,
-             std::optional<Vector<double>> gradient) {
-            Problem started = problem;
-            set_start(started, start, gradient);
-            return started;
-          },
-          "start"_a, "gradient"_a = nb::none(), "The problem with another start.")
-      .def_prop_ro("rows",
-                   [](nb::handle self) {
-                     const std::vector<std::int32_t>& rows = nb::cast<Problem&>(self).rows;
-                     return nb::ndarray<nb::numpy, const std::int32_t>(rows.data(), {rows.size()},
-                                                                       self);
-                   })
-      .def_prop_ro("lower",
-                   [](nb::handle self) { return shared(nb::cast<Problem&>(self).lower, self); })
-      .def_prop_ro("upper",
-                   [](nb::handle self) { return shared(nb::cast<Problem&>(self).upper, self); })
-      .def_ro("kink", &Problem::kink)
-      .def_ro("split", &Problem::split);
-
-  nb::enum_<Status>(m, "Status")
-      .value("converged", Status::Converged)
-      .value("max_iter", Status::MaxIter)
-      .value("stalled", Status::Stalled)
-      .value("interrupted", Status::Interrupted);
-
-  nb::class_<Solution>(m, "Solution")
-      .def_prop_ro("beta",
-                   [](nb::handle self) { return shared(nb::cast<Solution&>(self).beta, self); })
-      .def_prop_ro("gradient",
-                   [](nb::handle self) { return shared(nb::cast<Solution&>(self).gradient, self); })
-      .def_prop_ro("offset", [](const Solution& s) { return s.offset[0]; })
-      .def_prop_ro("offsets", [](const Solution& s) { return std::pair(s.offset[0], s.offset[1]); })
-      .def_ro("objective", &Solution::objective)
-      .def_ro("gap", &Solution::gap)
-      .def_ro("n_iter", &Solution::n_iter)
-      .def_ro("status", &Solution::status);
-
-  m.def("solve", &solve_from_python, "store"_a, "problems"_a, "tol"_a = 1e-3, "max_iter"_a = -1,
-        "shrinking"_a = true, "threads"_a = 1, "forget"_a = false, "progress"_a = nb::none(),
-        "Solves each problem to the KKT gap `tol`; Ctrl-C stops it. With `forget`, kernel entries "
-        "are given up as soon as no problem of this call needs them. `progress` is called now and "
-        "then with the share of the work that is done, and stops it by returning True.");
-
-  m.def("solve_folds", &solve_folds_from_python, "store"_a, "problems"_a, "bounds"_a, "solutions"_a,
-        "same_kernel"_a, "tol"_a = 1e-3, "max_iter"_a = -1, "shrinking"_a = true, "threads"_a = 1,
-        "Solves each problem with other bounds, one for each row of the store, from a solution (or "
-        "from nothing where it is None); Ctrl-C stops it. same_kernel: the gradients of the "
-        "solutions belong to this store.");
-
-  m.def("feasible", &feasible, "problem"_a, "beta"_a, "first"_a,
-        "beta within the bounds and with the sums of the problem; what is lacking is spread over "
-        "the variables `first` first.");
-
-  m.def("pair_products", &products_of_pairs, "store"_a, "rows"_a, "starts"_a, "coef"_a, "queries"_a,
-        "Sums of kernel values for each query and pair of classes; rows are sorted by class.");
-
-  m.def(
-      "shifted_gradient",
-      [](KernelStore& store, const Vector<std::int32_t>& rows, const Vector<double>& gradient,
-         const Vector<double>& change) {
-        const std::size_t n = rows.shape(0);
-        check_rows(store, {rows.data(), n});
-        if (gradient.shape(0) != n || change.shape(0) != n) {
-          throw std::invalid_argument("rows, gradient and change have different lengths");
-        }
-        auto* values = new double[n];
-        const nb::capsule owner(values, [](void* p) noexcept { delete[] static_cast<double*>(p); });
-        std::copy_n(gradient.data(), n, values);
-        PythonInterrupt interrupt{nb::object(nb::none())};
-        {
-          const nb::gil_scoped_release release;
-          shift_gradient(store, {rows.data(), n}, change.data(), interrupt, values);
-        }
-        interrupt.rethrow();
-        return nb::ndarray<nb::numpy, double, nb::ndim<1>>(values, {n}, owner);
-      },
-      "store"_a, "rows"_a, "gradient"_a, "change"_a,
-      "gradient - K change, over variables that are `rows` of the store.");
+  bind_problems(m);
 
   m.def(
       "use_lapack",

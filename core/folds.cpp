@@ -76,7 +76,8 @@ Problem with_bounds(const Problem& all, std::span<const double> c) {
   if (all.start.empty()) return fold;
   fold.start.assign(n, 0.0);
   for (const Group group : groups_of(all)) {
-    fill(fold, group, sum(all.start, group) * (now / before), fold.start);
+    const double share = before > 0.0 ? now / before : 0.0;
+    fill(fold, group, sum(all.start, group) * share, fold.start);
   }
   fold.start_gradient = all.start_gradient;  // given where K b is 0, as it then is here
   return fold;

@@ -169,7 +169,7 @@ def _solve_from_proposals(
 
 def _batches(folds: Iterable[Fold], strategy: Strategy, settings: Settings) -> Iterator[list[Fold]]:
     """The folds that are solved at a time."""
-    alone = settings.threads == 1 or strategy.source is Source.PREVIOUS
+    alone = strategy.source is Source.PREVIOUS
     most = 1 if alone else PROBLEMS_PER_THREAD * settings.threads
     batch: list[Fold] = []
     for fold in folds:

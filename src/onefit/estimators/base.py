@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self, TypeAlias
 
@@ -54,6 +54,7 @@ class Training:
     problems: list[Problem]
     order: NDArray[np.intp]  # the rows that take part
     starts: list[int]  # where each class of them starts, and the end; one class in regression
+    bounds: Floats  # of each of them
 
 
 @dataclass
@@ -72,6 +73,7 @@ class Model:
     coef: Floats  # of every row of the training, of shape (n_classes - 1, n_rows); (1, n_rows)
     intercept: Floats
     attributes: dict[str, Any]  # other fitted attributes
+    factor: float = 1.0  # of the coefficients over those of the solution, where there is but one
 
 
 @dataclass
@@ -95,21 +97,29 @@ class HeldOut:
 class Prepared:
     """A fit that was done elsewhere, on these rows and weights; or the error that it ended with."""
 
-    n_rows: int
+    train: NDArray[np.intp]
     sample_weight: Floats | None
     kernel: Kernel | None = None
-    training: Training | None = None  # numbered as in the rows given to fit
+    training: Training | None = None  # numbered as in all rows
     solutions: Sequence[_core.Solution] = ()
     model: Model | None = None
     held_out: HeldOut | None = None
     error: Exception | None = None
 
     def is_for(self, X: Any, sample_weight: Any) -> bool:
-        if _num_samples(X) != self.n_rows:
+        if _num_samples(X) != len(self.train):
             return False
         if sample_weight is None or self.sample_weight is None:
             return sample_weight is None and self.sample_weight is None
         return np.array_equal(sample_weight, self.sample_weight)
+
+    def training_of_rows(self) -> Training:
+        """The training, numbered as in the rows that are given to fit."""
+        assert self.training is not None
+        order = self.training.order
+        number = np.full(max(order.max(), self.train.max()) + 1, -1, dtype=np.intp)
+        number[self.train] = np.arange(len(self.train))
+        return replace(self.training, order=number[order])
 
 
 class KernelMachine(CallbackSupportMixin, QuickParameterValidation):  # type: ignore[misc]
@@ -201,10 +211,9 @@ class KernelMachine(CallbackSupportMixin, QuickParameterValidation):  # type: ig
         if prepared.error is not None:
             raise prepared.error
         X, _ = self._check_training_data(X, y)
-        assert prepared.training is not None
         assert prepared.model is not None
         converged = warn_if_unfinished(prepared.solutions, self._settings())
-        self._keep(X, prepared.kernel, prepared.training, prepared.model, converged)
+        self._keep(X, prepared.kernel, prepared.training_of_rows(), prepared.model, converged)
         self._held_out = prepared.held_out
         return self
 

@@ -88,16 +88,23 @@ class KernelClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         self._check_weights_of_classes(classes, totals)
         starts = [0, *np.cumsum(sizes).tolist()]
         bounds = self._bounds(class_weight.repeat(sizes), weights[order])
-        return ClassTraining(
-            self._pairs(starts, bounds), order, starts, classes, class_weight, codes
-        )
+        problems = self._pairs(starts, bounds)
+        return ClassTraining(problems, order, starts, bounds, classes, class_weight, codes)
 
     def _part(
         self, whole: Training, y: NDArray[Any], weights: Floats | None, train: NDArray[np.intp]
     ) -> Part:
         assert isinstance(whole, ClassTraining)
         n_classes, starts = len(whole.classes), whole.starts
-        present = np.flatnonzero(np.bincount(whole.codes[train], minlength=n_classes))
+        counts = np.bincount(whole.codes[train], minlength=n_classes)
+        if weights is None and self.class_weight != "balanced" and counts.all():
+            # Nothing depends on the fold but who takes part.
+            self._check_totals(counts.astype(np.float64))
+            taken = np.zeros(len(y), dtype=bool)
+            taken[train] = True
+            bounds = np.where(taken[whole.order], whole.bounds, 0.0)
+            return Part(whole, bounds, range(len(whole.problems)))
+        present = np.flatnonzero(counts)
         classes = whole.classes[present]
         class_weight = self._class_weights(classes, y[train])
         row_weights = np.zeros(len(y))
@@ -143,6 +150,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
                 "n_iter_": n_iter.astype(np.int32),
                 **attributes,
             },
+            factor=sign / attributes.get("rho_", [1.0])[0],
         )
 
     def _class_weights(self, classes: NDArray[Any], y: NDArray[Any]) -> Floats:

@@ -32,6 +32,11 @@ class KernelRegressor(RegressorMixin, KernelMachine):  # type: ignore[misc]
     def _problem(self, y: Floats, bounds: Floats) -> Problem:
         """The problem of these rows."""
 
+    @property
+    def _unit(self) -> float:
+        """What targets and coefficients of the problem are multiples of."""
+        return 1.0
+
     def _function(self, solution: _core.Solution) -> tuple[Floats, float, dict[str, Any]]:
         """Coefficients of the rows, the intercept, and other fitted attributes."""
         return solution.beta, solution.offset, {}
@@ -50,8 +55,8 @@ class KernelRegressor(RegressorMixin, KernelMachine):  # type: ignore[misc]
             )
         weights = np.ones(len(y)) if weights is None else np.maximum(weights, 0.0)
         order = np.arange(len(y)) if every_row else np.flatnonzero(weights > 0)
-        problem = self._problem(y[order], self._bounds(weights[order]))
-        return Training([problem], order, [0, len(order)])
+        bounds = self._bounds(weights[order])
+        return Training([self._problem(y[order], bounds)], order, [0, len(order)], bounds)
 
     def _part(
         self, whole: Training, y: NDArray[Any], weights: Floats | None, train: NDArray[np.intp]
@@ -66,7 +71,7 @@ class KernelRegressor(RegressorMixin, KernelMachine):  # type: ignore[misc]
         [solution] = solutions
         coef, intercept, attributes = self._function(solution)
         attributes["n_iter_"] = solution.n_iter
-        return Model(np.atleast_2d(coef), np.array([intercept]), attributes)
+        return Model(np.atleast_2d(coef), np.array([intercept]), attributes, factor=self._unit)
 
     # ---- prediction -----------------------------------------------------------------------------
 

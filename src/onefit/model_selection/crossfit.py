@@ -187,7 +187,7 @@ class CrossFit:
 
     def _prepared(self, fold: _Begun) -> Prepared:
         weight = None if self._weights is None else self._weights[fold.train]
-        return Prepared(len(fold.train), weight, fold.kernel, error=fold.error)
+        return Prepared(fold.train, weight, fold.kernel, error=fold.error)
 
     def _failed(self, fold: _Begun) -> Prepared:
         self.work.append(FoldWork())
@@ -195,10 +195,8 @@ class CrossFit:
 
     def _finished(self, fold: _Begun, solved: SolvedFold) -> Prepared:
         assert fold.part is not None
-        prepared, training = self._prepared(fold), fold.part.training
-        local = np.full(self._n, -1, dtype=np.intp)
-        local[fold.train] = np.arange(len(fold.train))
-        prepared.training = replace(training, order=local[training.order])
+        prepared = self._prepared(fold)
+        prepared.training = fold.part.training
         prepared.solutions, prepared.model, values = self._decided(fold, solved)
         prepared.held_out = HeldOut(self._given, fold.test, values)
         return prepared
@@ -250,15 +248,10 @@ class CrossFit:
         """Values of the test rows: of each pair, or of the function."""
         if self._matrix is not None:
             return values_from(self._matrix, training, model, test)
-        n = len(training.order)
-        if len(solutions) == 1 and n == self._n:
+        if len(solutions) == 1 and len(training.order) == self._n:
             [solution], [problem], at = solutions, training.problems, self._position[test]
-            beta = solution.beta[:n] + (solution.beta[n:] if len(solution.beta) > n else 0.0)
-            largest = int(np.argmax(np.abs(beta)))
-            # The model's coefficients are the solution's times a factor.
-            factor = model.coef[0, largest] / beta[largest] if beta[largest] != 0 else 0.0
             products = problem.linear[at] - solution.gradient[at]
-            values: Floats = factor * products + model.intercept[0]
+            values: Floats = model.factor * products + model.intercept[0]
             return values.reshape(-1, 1)
         rows, queries = self._position[training.order], self._position[test]
         products = _core.pair_products(store, rows, training.starts, model.coef, queries)

@@ -52,7 +52,7 @@ def scores(
         assert fit.model is not None
         if isinstance(estimator, KernelClassifier):
             labels = estimator._labels(fit.held_out.values, fit.model.attributes["classes_"])
-            test_scores.append(float(np.average(labels == y[test])))
+            test_scores.append(float(np.mean(labels == y[test])))
         else:
             test_scores.append(float(r2_score(y[test], fit.held_out.values.ravel())))
         seconds.append(perf_counter() - began)

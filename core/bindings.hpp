@@ -1,0 +1,35 @@
+// What the files with bindings share.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <cstdint>
+#include <span>
+#include <stdexcept>
+#include <string>
+
+#include "store.hpp"
+
+namespace onefit {
+
+namespace nb = nanobind;
+
+template <class T>
+using Matrix = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Block = nb::ndarray<nb::numpy, double, nb::ndim<2>>;
+
+inline void check_rows(const KernelStore& store, std::span<const std::int32_t> rows) {
+  for (const std::int32_t row : rows) {
+    if (row < 0 || static_cast<std::size_t>(row) >= store.size()) {
+      throw std::invalid_argument("row " + std::to_string(row) + " is not in the store");
+    }
+  }
+}
+
+// Problems, solutions and the solver (bindings_problems.cpp).
+void bind_problems(nb::module_& m);
+
+}  // namespace onefit
