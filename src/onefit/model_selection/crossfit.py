@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -74,7 +75,7 @@ class CrossFit:
     ) -> None:
         self.work: list[FoldWork] = []
         self.full_work: FoldWork | None = None  # of the fit on all rows, where there was one
-        self._estimator = clone(estimator)
+        self._estimator = copy(estimator)  # what is fitted of it does not matter here
         self._given = X
         self._X, self._y = self._estimator._check_training_data(X, y)
         self._weights = self._estimator._check_weights(sample_weight, self._X)

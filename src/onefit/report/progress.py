@@ -21,10 +21,26 @@ def shown(items: Iterable[T], total: int, name: str, show: bool | None = None) -
     Shown always, never, or (None) in a terminal or notebook once the work has taken a second. It
     goes to standard error, and is gone when the work ends, is stopped or fails.
     """
+    bar: Progress | None = None
+    began = monotonic()
+    try:
+        for number, item in enumerate(items, start=1):
+            if bar is None and (show or (show is None and monotonic() - began > DELAY)):
+                bar = _bar(name, total, even_if_nobody_watches=bool(show))
+                show = show if bar is not None else False
+            if bar is not None:
+                bar.update(bar.task_ids[0], completed=number)
+            yield item
+    finally:
+        if bar is not None:
+            bar.stop()
+
+
+def _bar(name: str, total: int, even_if_nobody_watches: bool) -> Progress | None:
+    """A bar that has started, if there is somebody to see it."""
     console = Console(stderr=True)
-    if show is False or (show is None and not (console.is_terminal or console.is_jupyter)):
-        yield from items
-        return
+    if not (even_if_nobody_watches or console.is_terminal or console.is_jupyter):
+        return None
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -33,15 +49,6 @@ def shown(items: Iterable[T], total: int, name: str, show: bool | None = None) -
     )
     # Where lines cannot be taken back there is one, at the end.
     bar = Progress(*columns, console=console, transient=console.is_terminal)
-    task = bar.add_task(name, total=total)
-    began, started = monotonic(), False
-    try:
-        for item in items:
-            bar.advance(task)
-            if not started and (show or monotonic() - began > DELAY):
-                bar.start()
-                started = True
-            yield item
-    finally:
-        if started:
-            bar.stop()
+    bar.add_task(name, total=total)
+    bar.start()
+    return bar
