@@ -15,6 +15,7 @@
 
 #include "active.hpp"
 #include "bindings.hpp"
+#include "certificate.hpp"
 #include "folds.hpp"
 #include "solve_many.hpp"
 
@@ -125,6 +126,14 @@ Settings make_settings(double tol, std::int64_t max_iter, bool shrinking) {
   return settings;
 }
 
+// Signs are proven of C-SVC.
+void check_is_c_svc(const Problem& problem, std::size_t variable) {
+  if (problem.kink != 0.0 || problem.split != problem.size() || !problem.start.empty() ||
+      variable >= problem.size()) {
+    throw std::invalid_argument("sign_of is for the variables of a C-SVC");
+  }
+}
+
 using Problems = nb::typed<nb::list, Problem>;
 
 // The objects stay where they are in the list, which the caller holds.
@@ -155,8 +164,12 @@ std::vector<Solution> solve_from_python(KernelStore& store, const Problems& list
 std::vector<Solution> solve_folds_from_python(
     KernelStore& store, const Problems& list, const nb::typed<nb::list, Vector<double>>& bounds,
     const nb::typed<nb::list, std::optional<Solution>>& solutions, bool same_kernel, double tol,
-    std::int64_t max_iter, bool shrinking, std::size_t threads) {
+    std::int64_t max_iter, bool shrinking, std::size_t threads,
+    const std::vector<std::optional<std::size_t>>& sign_of) {
   const std::vector<const Problem*> problems = problems_in(list, store);
+  if (!sign_of.empty() && sign_of.size() != problems.size()) {
+    throw std::invalid_argument("problems and sign_of have different lengths");
+  }
   if (bounds.size() != problems.size() || solutions.size() != problems.size()) {
     throw std::invalid_argument("problems, bounds and solutions have different lengths");
   }
@@ -172,7 +185,9 @@ std::vector<Solution> solve_folds_from_python(
     if (solved != nullptr && solved->beta.size() != problems[k]->size()) {
       throw std::invalid_argument("a solution has other variables than its problem");
     }
-    folds.push_back({problems[k], {arrays.back().data(), store.size()}, solved});
+    const std::optional<std::size_t> asked = sign_of.empty() ? std::nullopt : sign_of[k];
+    if (asked) check_is_c_svc(*problems[k], *asked);
+    folds.push_back({problems[k], {arrays.back().data(), store.size()}, solved, asked});
   }
   const Settings settings = make_settings(tol, max_iter, shrinking);
   PythonInterrupt interrupt{nb::object(nb::none())};
@@ -281,7 +296,8 @@ void bind_problems(nb::module_& m) {
       .value("converged", Status::Converged)
       .value("max_iter", Status::MaxIter)
       .value("stalled", Status::Stalled)
-      .value("interrupted", Status::Interrupted);
+      .value("interrupted", Status::Interrupted)
+      .value("sign_proven", Status::SignProven);
 
   nb::class_<Solution>(m, "Solution")
       .def_prop_ro("beta",
@@ -303,9 +319,26 @@ void bind_problems(nb::module_& m) {
 
   m.def("solve_folds", &solve_folds_from_python, "store"_a, "problems"_a, "bounds"_a, "solutions"_a,
         "same_kernel"_a, "tol"_a = 1e-3, "max_iter"_a = -1, "shrinking"_a = true, "threads"_a = 1,
+        "sign_of"_a = std::vector<std::optional<std::size_t>>(),
         "Solves each problem with other bounds, one for each row of the store, from a solution (or "
         "from nothing where it is None); Ctrl-C stops it. same_kernel: the gradients of the "
-        "solutions belong to this store.");
+        "solutions belong to this store. sign_of: for each problem a held-out variable of whose "
+        "value only the sign is asked, or None.");
+
+  m.def(
+      "proven_sign",
+      [](KernelStore& store, const Problem& problem, const Solution& solution,
+         std::size_t variable) {
+        check_rows(store, problem.rows);
+        check_is_c_svc(problem, variable);
+        check_length(solution.beta.size(), problem.size(), "solution");
+        const nb::gil_scoped_release release;
+        return proven_sign(problem, variable, solution.beta, solution.gradient.data(),
+                           solution.offset[0], feature_distances(store, problem, variable, 1));
+      },
+      "store"_a, "problem"_a, "solution"_a, "variable"_a,
+      "+1 or -1 where the value of a held-out variable of a C-SVC has that sign at the optimum, 0 "
+      "where that is not proven.");
 
   m.def("feasible", &feasible, "problem"_a, "beta"_a, "first"_a,
         "beta within the bounds and with the sums of the problem; what is lacking is spread over "

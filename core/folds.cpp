@@ -144,6 +144,7 @@ std::vector<Solution> solve_folds(KernelStore& store, const std::vector<FoldProb
                                   Interrupt& interrupt) {
   const auto one = [&](std::size_t k, const Settings& inner, std::size_t scratch, Interrupt& part) {
     Problem fold = with_bounds(*problems[k].all, problems[k].bounds);
+    fold.sign_of = problems[k].sign_of;
     if (const Solution* solved = problems[k].solved) {
       fold.start = average_start(fold, *solved);
       fold.start_gradient.clear();

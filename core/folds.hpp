@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -31,12 +32,13 @@ void make_feasible(const Problem& problem, const std::vector<bool>& first,
 // spread over the free variables (AVG; DeCoste & Wagstaff, KDD 2000).
 std::vector<double> average_start(const Problem& problem, const Solution& solved);
 
-// A problem of a fold: what it is on all rows, the bounds of the fold, and a solution to start from
-// or nothing.
+// A problem of a fold: what it is on all rows, the bounds of the fold, a solution to start from or
+// nothing, and a variable of which the sign is all that is asked, or none.
 struct FoldProblem {
   const Problem* all;
   std::span<const double> bounds;
   const Solution* solved;
+  std::optional<std::size_t> sign_of = std::nullopt;
 };
 
 // Solves problems of folds, on `threads` threads. `same_kernel`: the gradients of the solutions

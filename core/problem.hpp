@@ -15,6 +15,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace onefit {
@@ -31,6 +32,10 @@ struct Problem {
   // then computed.
   std::vector<double> start;
   std::vector<double> start_gradient;
+
+  // A held-out variable of a C-SVC of whose value only the sign is asked: a solve ends as soon as
+  // it is proven.
+  std::optional<std::size_t> sign_of;
 
   std::size_t size() const { return rows.size(); }
 };

@@ -12,6 +12,7 @@ enum class Status {
   MaxIter,      // the limit on iterations was reached first
   Stalled,      // no step changes the variables any more: the tolerance is below rounding
   Interrupted,  // stopped from outside
+  SignProven,   // the sign that was asked for is known
 };
 
 struct Settings {

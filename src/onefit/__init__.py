@@ -5,7 +5,12 @@ answers.
 """
 
 from onefit.estimators import SVC, SVR, NuSVC, NuSVR
-from onefit.model_selection import cross_val_predict, cross_val_score, cross_validate
+from onefit.model_selection import (
+    cross_val_predict,
+    cross_val_score,
+    cross_validate,
+    leave_one_out,
+)
 
 __version__ = "0.1.0"
 
@@ -18,4 +23,5 @@ __all__ = [
     "cross_val_predict",
     "cross_val_score",
     "cross_validate",
+    "leave_one_out",
 ]

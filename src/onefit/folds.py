@@ -31,6 +31,8 @@ class Fold:
     store: _core.KernelStore
     bounds: Floats  # of each row of the store; 0 where it is held out
     numbers: Sequence[int]  # of the problems
+    # For each of these a variable of which only the sign is asked, if the strategy is in the core.
+    sign_of: Sequence[int] | None = None
 
 
 class Solved(NamedTuple):
@@ -104,14 +106,17 @@ def solve_folds(
     neighbours: Neighbours,
     strategy: Strategy,
     settings: Settings,
+    at_a_time: int = 1,
 ) -> Iterator[SolvedFold]:
     """Solve every fold in turn, from these neighbours or from the fold before.
 
-    Folds on the same store that do not wait for one another are solved together, on all threads. No
-    more of them are taken at a time, so that a fold takes memory only while it is worked on.
+    Folds on the same store that do not wait for one another are solved together, on all threads:
+    as many problems as keep these busy, or ``at_a_time``. No more of them are taken, so that a fold
+    takes memory only while it is worked on.
     """
     number = 0
-    for batch in _batches(folds, strategy, settings):
+    most = max(at_a_time, PROBLEMS_PER_THREAD * settings.threads)
+    for batch in _batches(folds, strategy, most):
         store = batch[0].store
         began, entries = perf_counter(), store.entries_evaluated
         solve_batch = _solve_in_core if strategy.in_core else _solve_from_proposals
@@ -141,6 +146,9 @@ def _solve_in_core(
     """From nothing, or from solutions whose leaving coefficients the core spreads."""
     store = batch[0].store
     tasks = [(k, fold.bounds, neighbours.get(k)) for fold in batch for k in fold.numbers]
+    asked: list[int | None] = []
+    for fold in batch:
+        asked += fold.sign_of or [None] * len(fold.numbers)
     return solve_parts(
         store,
         [problems[k] for k, _, _ in tasks],
@@ -148,6 +156,7 @@ def _solve_in_core(
         [start and start.solution for _, _, start in tasks],
         settings,
         same_kernel=all(start is None or start.store is store for _, _, start in tasks),
+        sign_of=asked,
     )
 
 
@@ -167,10 +176,9 @@ def _solve_from_proposals(
     return solve(batch[0].store, started, settings)
 
 
-def _batches(folds: Iterable[Fold], strategy: Strategy, settings: Settings) -> Iterator[list[Fold]]:
-    """The folds that are solved at a time."""
+def _batches(folds: Iterable[Fold], strategy: Strategy, most: int) -> Iterator[list[Fold]]:
+    """The folds that are solved at a time: so many problems, and the rest of the last fold."""
     alone = strategy.source is Source.PREVIOUS
-    most = 1 if alone else PROBLEMS_PER_THREAD * settings.threads
     batch: list[Fold] = []
     for fold in folds:
         if batch and (

@@ -62,11 +62,13 @@ def solve_parts(
     settings: Settings,
     *,
     same_kernel: bool,
+    sign_of: Sequence[int | None] = (),
 ) -> list[_core.Solution]:
     """Solve every problem with other bounds, one for each row of the store.
 
     Each starts from a solution of the same variables, or cold; ``same_kernel`` says that the
-    gradients of these belong to this store.
+    gradients of these belong to this store. ``sign_of`` are held-out variables of C-SVC of whose
+    values only the signs are asked.
     """
     with _clear_errors(store):
         return _core.solve_folds(
@@ -79,6 +81,7 @@ def solve_parts(
             max_iter=settings.max_iter,
             shrinking=settings.shrinking,
             threads=settings.threads,
+            sign_of=list(sign_of),
         )
 
 

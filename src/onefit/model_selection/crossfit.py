@@ -6,7 +6,6 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,8 @@ from sklearn.utils.validation import _num_samples
 from onefit import _core
 from onefit.estimators.base import HeldOut, KernelMachine, Model, Part, Prepared, Training
 from onefit.estimators.classification import KernelClassifier
+from onefit.estimators.given import Split, is_given, is_worth_sharing, values_from
+from onefit.estimators.sharing import SharedKernel
 from onefit.folds import (
     Fold,
     FoldWork,
@@ -28,15 +29,7 @@ from onefit.folds import (
     solve_folds,
     solve_full,
 )
-from onefit.kernels import Floats, Kernel, make_store, resolve_gamma
-from onefit.memory import budget_bytes
-from onefit.model_selection.given import (
-    Split,
-    given_matrix,
-    is_given,
-    is_worth_sharing,
-    values_from,
-)
+from onefit.kernels import Floats, Kernel
 from onefit.report.progress import shown
 from onefit.seeding import Source
 from onefit.solver import solve
@@ -95,46 +88,10 @@ class CrossFit:
         self._order = self._whole.order
         self._position = np.empty(self._n, dtype=np.int32)
         self._position[self._order] = np.arange(self._n, dtype=np.int32)
-        self._matrix = given_matrix(self._estimator, self._X)
-        self._shared: _core.KernelStore | None = None
-        if not self._kernel_depends_on_fold:
-            self._store(self._kernel_of_all)  # raises where a row that some folds lack overflows
-
-    # ---- kernels --------------------------------------------------------------------------------
-
-    @property
-    def _kernel_depends_on_fold(self) -> bool:
-        machine = self._estimator
-        return machine.gamma == "scale" and machine.kernel in ("rbf", "poly", "sigmoid")
-
-    @cached_property
-    def _kernel_of_all(self) -> Kernel | None:
-        kernel: Kernel | None = self._estimator._resolve_kernel(self._X)
-        return kernel
-
-    def _kernel(self, train: NDArray[np.intp]) -> Kernel | None:
-        kernel = self._kernel_of_all
-        if kernel is None or not self._kernel_depends_on_fold:
-            return kernel
-        return replace(kernel, gamma=resolve_gamma("scale", self._X[train]))
-
-    def _store(self, kernel: Kernel | None) -> _core.KernelStore:
-        machine = self._estimator
-        if not self._kernel_depends_on_fold:
-            if self._shared is None and self._matrix is not None:
-                budget = budget_bytes(machine.cache_size, self._n)
-                self._shared = make_store(self._matrix, None, budget, rows=self._order)
-            elif self._shared is None:
-                self._shared = machine._store(self._X, kernel, self._order)
-            return self._shared
-        assert kernel is not None
-        budget = budget_bytes(machine.cache_size, self._n) // 2
-        if kernel.name != "rbf":
-            return make_store(self._X, kernel, budget, rows=self._order)
-        if self._shared is None:
-            distances = Kernel("distance")
-            self._shared = make_store(self._X, distances, budget, rows=self._order)
-        return _core.KernelStore.from_distances(self._shared, kernel.gamma, budget)
+        self._kernel = SharedKernel(self._estimator, self._X, self._order)
+        if not self._kernel.depends_on_fold:
+            # Raises where a row that some folds lack overflows.
+            self._kernel.store(self._kernel.of_all)
 
     # ---- folds ----------------------------------------------------------------------------------
 
@@ -159,7 +116,7 @@ class CrossFit:
     def _fits(self) -> Iterator[Prepared]:
         neighbours: Neighbours = {}
         if self._strategy.source is Source.FULL:
-            store = self._store(self._kernel_of_all)
+            store = self._kernel.store(self._kernel.of_all)
             neighbours, self.full_work = solve_full(store, self._problems, self.settings)
         begun: deque[_Begun] = deque()
         folds = self._begin(begun)
@@ -182,8 +139,8 @@ class CrossFit:
             except ValueError as error:
                 fold.error = error
                 continue
-            fold.kernel = self._kernel(train)
-            fold.store = self._store(fold.kernel)
+            fold.kernel = self._kernel.of(train)
+            fold.store = self._kernel.store(fold.kernel)
             yield Fold(fold.store, fold.part.bounds, fold.part.problems)
 
     def _prepared(self, fold: _Begun) -> Prepared:
@@ -247,8 +204,8 @@ class CrossFit:
         test: NDArray[np.intp],
     ) -> Floats:
         """Values of the test rows: of each pair, or of the function."""
-        if self._matrix is not None:
-            return values_from(self._matrix, training, model, test)
+        if self._kernel.matrix is not None:
+            return values_from(self._kernel.matrix, training, model, test)
         if len(solutions) == 1 and len(training.order) == self._n:
             [solution], [problem], at = solutions, training.problems, self._position[test]
             products = problem.linear[at] - solution.gradient[at]

@@ -19,8 +19,8 @@ from sklearn.pipeline import Pipeline
 
 from onefit import _core
 from onefit.estimators.base import KernelMachine, Training
+from onefit.estimators.given import Split
 from onefit.folds import FoldWork
-from onefit.model_selection.given import Split
 from onefit.model_selection.starts import (
     AllRows,
     Before,

@@ -20,11 +20,11 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from onefit import _core
 from onefit.estimators.base import HeldOut, KernelMachine, Prepared
+from onefit.estimators.given import Split
 from onefit.folds import FoldWork
 from onefit.kernels import Floats
 from onefit.memory import MEGABYTE, budget_bytes
 from onefit.model_selection.crossfit import CrossFit
-from onefit.model_selection.given import Split
 from onefit.seeding import Source
 
 # Every worker solves the fit on all rows that its folds start from; for fewer of them than this it
@@ -122,9 +122,9 @@ class ProcessFit(CrossFit):
         if machine.cache_size == "auto":  # what is free is for all of them
             budget = budget_bytes("auto", self._n) / self._processes
             machine.set_params(cache_size=budget / MEGABYTE)
-        if self._matrix is None:
+        if self._kernel.matrix is None:
             return machine, self._X
-        return machine.set_params(kernel="precomputed"), self._matrix
+        return machine.set_params(kernel="precomputed"), self._kernel.matrix
 
 
 def fit_batch(

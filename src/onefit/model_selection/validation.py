@@ -19,9 +19,12 @@ from sklearn.utils import indexable
 from sklearn.utils.validation import _num_samples
 
 from onefit.estimators.base import KernelMachine
+from onefit.estimators.classification import KernelClassifier
+from onefit.estimators.given import Split
 from onefit.model_selection import quick
 from onefit.model_selection.crossfit import CrossFit, are_different, can_share
-from onefit.model_selection.given import Split
+from onefit.model_selection.each_row import EachRow, Wanted, each_row, leaves_each_row_out
+from onefit.model_selection.leave_one_out import SEEDINGS
 from onefit.model_selection.pipelines import Chain, last_machine
 from onefit.model_selection.processes import ProcessFit, worker_processes
 from onefit.report.ledger import Ledger
@@ -89,7 +92,25 @@ return_train_score, return_estimator, return_indices, error_score
     scores : dict
         scikit-learn's keys. Its attribute ``ledger`` says what was reused and what was paid.
     """
-    folds, cv, groups = _folds(estimator, X, y, groups, cv, params, n_jobs, seeding, progress)
+    plain = not (verbose or return_train_score or return_estimator or return_indices)
+    own = isinstance(estimator, KernelClassifier) and quick.is_own_score(estimator, scoring)
+    folds, cv, groups = _folds(
+        estimator,
+        X,
+        y,
+        groups,
+        cv,
+        params,
+        n_jobs,
+        seeding,
+        progress,
+        Wanted.LABELS if plain and own else Wanted.MODELS,
+    )
+    if isinstance(folds, EachRow):
+        scores = CrossValidation(folds.scores())
+        scores.ledger = folds.ledger
+        scores["fit_time"] = scores["fit_time"] + [work.seconds for work in folds.ledger.folds]
+        return scores
     if not isinstance(folds, CrossFit):
         scores = CrossValidation(
             model_selection.cross_validate(
@@ -111,7 +132,6 @@ return_train_score, return_estimator, return_indices, error_score
         )
         scores.ledger = Ledger([]) if folds is None else Ledger(folds.work, folds.full_work)
         return scores
-    plain = not (verbose or return_train_score or return_estimator or return_indices)
     fits = quick.fits(folds, estimator, scoring) if plain else None
     if fits is not None and quick.all_succeeded(fits):
         scores = CrossValidation(quick.scores(folds, estimator, fits, y))
@@ -200,10 +220,22 @@ def cross_val_predict(
 
     See :func:`cross_validate` for ``seeding`` and ``progress``.
     """
-    encode = method == "decision_function"
+    wanted = {"predict": Wanted.LABELS, "decision_function": Wanted.VALUES}
     folds, cv, groups = _folds(
-        estimator, X, y, groups, cv, params, n_jobs, seeding, progress, encode
+        estimator,
+        X,
+        y,
+        groups,
+        cv,
+        params,
+        n_jobs,
+        seeding,
+        progress,
+        wanted.get(method, Wanted.MODELS) if hasattr(estimator, method) else Wanted.MODELS,
+        encode=method == "decision_function",
     )
+    if isinstance(folds, EachRow):
+        return folds.predictions if method == "predict" else folds.values
     return model_selection.cross_val_predict(
         estimator if folds is None else folds.in_turn(),
         X,
@@ -228,10 +260,12 @@ def _folds(
     n_jobs: int | None,
     seeding: str,
     progress: bool | None,
+    wanted: Wanted,
     encode: bool = False,
-) -> tuple[CrossFit | Chain | None, Any, Any]:
+) -> tuple[CrossFit | EachRow | Chain | None, Any, Any]:
     """The folds of a machine of ours, fitted together, or of a pipeline that ends in one.
 
+    Folds of one row each are left-out rows, if no model is ``wanted`` of them.
     None where that cannot be, and scikit-learn does it all. Also the cv and the groups to give it:
     a splitter is asked once, because the next time it may draw other folds or have none left.
     """
@@ -247,8 +281,9 @@ def _folds(
     splits = [(np.asarray(train), np.asarray(test)) for train, test in drawn]
     if encode:  # as scikit-learn does, for columns in one order
         y = np.unique(y, return_inverse=True)[1]
-    together = _together if ours else _one_by_one
-    return together(estimator, X, y, splits, params or {}, n_jobs, seeding, progress), splits, None
+    given, how = (estimator, X, y, splits, params or {}), (n_jobs, seeding, progress)
+    folds = _together(*given, *how, wanted) if ours else _one_by_one(*given, *how)
+    return folds, splits, None
 
 
 def _together(
@@ -260,15 +295,25 @@ def _together(
     n_jobs: int | None,
     seeding: str,
     progress: bool | None,
-) -> CrossFit | None:
+    wanted: Wanted,
+) -> CrossFit | EachRow | None:
     """The folds of a machine."""
     if set(params) - {"sample_weight"} or not can_share(machine, X, splits):
         return None
     weights = params.get("sample_weight")
     try:
         machine._validate_params()
-        kind = ProcessFit if worker_processes(n_jobs, len(splits)) > 1 else CrossFit
-        return kind(machine, X, y, weights, splits, seeding, n_jobs, progress)
+        if worker_processes(n_jobs, len(splits)) > 1:
+            return ProcessFit(machine, X, y, weights, splits, seeding, n_jobs, progress)
+        if (
+            wanted is not Wanted.MODELS
+            and seeding in SEEDINGS
+            and leaves_each_row_out(splits, _num_samples(X))
+        ):
+            rows = each_row(machine, X, y, weights, splits, seeding, n_jobs, progress, wanted)
+            if rows is not None:
+                return rows
+        return CrossFit(machine, X, y, weights, splits, seeding, n_jobs, progress)
     except (TypeError, ValueError):  # for scikit-learn to say, fold by fold
         return None
 

@@ -1,0 +1,66 @@
+"""The kernel rows that all folds of a data set share."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onefit import _core
+from onefit.estimators.base import KernelMachine
+from onefit.estimators.given import given_matrix
+from onefit.kernels import Kernel, make_store, resolve_gamma
+from onefit.memory import budget_bytes
+
+
+class SharedKernel:
+    """The kernel of a machine on all rows, in the order of its problems.
+
+    Folds read one store. Where γ depends on the rows of a fold ("scale") they share squared
+    distances, and each has its own exponential of them; of other kernels they share nothing then.
+    """
+
+    def __init__(self, machine: KernelMachine, X: Any, order: NDArray[np.intp]) -> None:
+        self._machine, self._X, self._order = machine, X, order
+        self.matrix = given_matrix(machine, X)  # of a kernel that is given by its values
+        self._shared: _core.KernelStore | None = None
+
+    @property
+    def depends_on_fold(self) -> bool:
+        machine = self._machine
+        return machine.gamma == "scale" and machine.kernel in ("rbf", "poly", "sigmoid")
+
+    @cached_property
+    def of_all(self) -> Kernel | None:
+        """The kernel of the fit on all rows."""
+        kernel: Kernel | None = self._machine._resolve_kernel(self._X)
+        return kernel
+
+    def of(self, train: NDArray[np.intp]) -> Kernel | None:
+        """The kernel of a fit on these rows."""
+        kernel = self.of_all
+        if kernel is None or not self.depends_on_fold:
+            return kernel
+        return replace(kernel, gamma=resolve_gamma("scale", self._X[train]))
+
+    def store(self, kernel: Kernel | None) -> _core.KernelStore:
+        """The rows of one of these kernels."""
+        machine, n = self._machine, len(self._order)
+        if not self.depends_on_fold:
+            if self._shared is None and self.matrix is not None:
+                budget = budget_bytes(machine.cache_size, n)
+                self._shared = make_store(self.matrix, None, budget, rows=self._order)
+            elif self._shared is None:
+                self._shared = machine._store(self._X, kernel, self._order)
+            return self._shared
+        assert kernel is not None
+        budget = budget_bytes(machine.cache_size, n) // 2
+        if kernel.name != "rbf":
+            return make_store(self._X, kernel, budget, rows=self._order)
+        if self._shared is None:
+            distances = Kernel("distance")
+            self._shared = make_store(self._X, distances, budget, rows=self._order)
+        return _core.KernelStore.from_distances(self._shared, kernel.gamma, budget)

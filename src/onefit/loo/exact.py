@@ -1,0 +1,436 @@
+"""Every row left out, with the answers of n fits.
+
+A fit without a row is the fit on all rows with a bound of 0 for it (:mod:`onefit.folds`): it is
+solved from that fit on the same kernel rows, and only where :mod:`onefit.loo.checks` proves
+nothing. Of several classes only the pairs with the row's class change. The gradient of the left-out
+row is its decision value.
+
+With ``class_weight="balanced"`` every bound changes with the row, with ``gamma="scale"`` the
+kernel, and with ν the sums: there nothing is proven, and all rows are solved.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass, field, replace
+from enum import Enum, auto
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+
+from onefit import _core
+from onefit.estimators import SVC, NuSVC
+from onefit.estimators.base import KernelMachine, Training
+from onefit.estimators.classification import KernelClassifier
+from onefit.estimators.given import values_from
+from onefit.estimators.regression import KernelRegressor
+from onefit.estimators.sharing import SharedKernel
+from onefit.folds import Fold, FoldWork, SolvedFold, solve_folds, solve_full
+from onefit.kernels import Floats
+from onefit.loo.checks import (
+    BOUND,
+    CERTIFICATE,
+    FAILED,
+    MARGIN,
+    MISCLASSIFIED,
+    NOT_SUPPORT,
+    SOLVER,
+    feature_spans,
+    not_support,
+    rules,
+)
+from onefit.problem import class_pairs
+from onefit.report.progress import shown
+from onefit.seeding import STRATEGIES, Source
+from onefit.solver import solve, warn_if_unfinished
+
+# Problems that the core is handed at a time: enough to hide the way there, and few enough for a
+# progress bar to move.
+AT_A_TIME = 32
+
+# Values below this cannot be decided: entries of the kernel are not known that well.
+TIGHTEST = 1e-8
+
+# Proofs are looked for in the first so many rows; then, if they were found in this share of them,
+# in the others (Franc, Laskov & Müller, section 4).
+TRIAL = 10
+LEAST_SHARE = 0.5
+
+ENDED_WELL = (_core.Status.converged, _core.Status.sign_proven)
+
+Rules = Sequence[NDArray[np.int8]]  # for each problem, the rule that settles each of its variables
+
+
+class Proofs(Enum):
+    """When to look for a proof of the sign before a solve has converged (core/certificate.hpp)."""
+
+    NONE = auto()  # values are wanted
+    WHERE_THEY_PAY = auto()
+    ALL = auto()  # and afterwards, until there is one
+
+
+@dataclass
+class LeftOut:
+    """A row without which some problems are to be solved."""
+
+    row: int  # of the store
+    store: _core.KernelStore
+    bounds: Floats
+    to_solve: list[int]  # numbers of the problems that change and that no rule settles
+
+
+@dataclass
+class LeftOutRows:
+    """What is known of every row, in the order of the problems."""
+
+    values: Floats  # of each pair, positive for its first class; NaN where only the sign is known
+    signs: Floats  # the same with a number of that sign there
+    reached: Floats  # the same with what a solver had got to, for people to look at
+    decided: NDArray[np.int8]  # numbers of rules
+    work: list[FoldWork]
+    # Of rows without which a class is missing.
+    trainings: dict[int, Training] = field(default_factory=dict)
+    errors: list[ValueError] = field(default_factory=list)  # of rows that cannot be left out
+    exact: bool = True
+
+    def settle(self, row: int, rule: int, value: float, pairs: Any = slice(None)) -> None:
+        self.decided[row] = rule
+        for values in (self.values, self.signs, self.reached):
+            values[row, pairs] = value
+
+
+class LeaveOneOutFit:
+    """The fit of a machine on all rows, and the fits without each of them."""
+
+    def __init__(
+        self,
+        machine: KernelMachine,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        seeding: str,
+        n_jobs: int | None,
+        progress: bool | None,
+    ) -> None:
+        self.machine = copy(machine)  # what is fitted of it does not matter here
+        self.X, self.y = self.machine._check_training_data(X, y)
+        self._weights = self.machine._check_weights(sample_weight, self.X)
+        self._settings = replace(
+            self.machine._settings(), threads=effective_n_jobs(n_jobs or machine.n_jobs)
+        )
+        self._strategy = STRATEGIES["avg" if seeding == "auto" else seeding]
+        self._progress = progress
+        self.n = len(self.y)
+        self.whole: Training = self.machine._training(self.y, self._weights, every_row=True)
+        self._problems = [problem.to_core() for problem in self.whole.problems]
+        self._kernel = SharedKernel(self.machine, self.X, self.whole.order)
+        self._store = self._kernel.store(self._kernel.of_all)
+        self._solved, self.full_work = solve_full(self._store, self._problems, self._settings)
+        self.full = self._full_values()
+
+    # ---- rows and their problems ----------------------------------------------------------------
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.whole.starts) - 1
+
+    @cached_property
+    def class_of_row(self) -> NDArray[np.intp]:
+        return np.repeat(np.arange(self.n_classes), np.diff(self.whole.starts))
+
+    @property
+    def others_stay(self) -> bool:
+        """Whether a row that leaves changes nothing but its own bound."""
+        balanced = getattr(self.machine, "class_weight", None) == "balanced"
+        return not balanced and not self._kernel.depends_on_fold
+
+    @property
+    def has_rules_for_signs(self) -> bool:
+        return isinstance(self.machine, SVC) and self.others_stay
+
+    @cached_property
+    def _spans(self) -> Floats | None:
+        """How far rows are from each other; None where signs cannot be proven."""
+        if not self.has_rules_for_signs:
+            return None
+        return feature_spans(self.X, self._kernel.of_all)
+
+    def variables(self, row: int) -> list[tuple[int, int]]:
+        """Where the row is a variable: numbers of problems, and of the first variable in each."""
+        return [(number, row + shift) for number, shift in self._shifts[self.class_of_row[row]]]
+
+    @cached_property
+    def _shifts(self) -> list[list[tuple[int, int]]]:
+        """For each class its problems, and what a row's number is less than its variable's."""
+        if self.n_classes == 1:
+            return [[(0, 0)]]
+        starts = self.whole.starts
+        shifts: list[list[tuple[int, int]]] = [[] for _ in range(self.n_classes)]
+        for number, (i, j) in enumerate(class_pairs(self.n_classes)):
+            shifts[i].append((number, -starts[i]))
+            shifts[j].append((number, starts[i + 1] - starts[i] - starts[j]))
+        return shifts
+
+    def indispensable(self) -> NDArray[np.bool_]:
+        """Rows whose class has no weight left without them."""
+        present = self.whole.bounds > 0
+        of_class = np.add.reduceat(present.astype(np.intp), self.whole.starts[:-1])
+        last: NDArray[np.bool_] = of_class[self.class_of_row] - present < 1
+        return last
+
+    # ---- what the fit on all rows says ----------------------------------------------------------
+
+    def rules(self, *, signs_suffice: bool) -> Rules:
+        """What settles each variable of each problem; SOLVER where nothing does."""
+        spans = self._spans if signs_suffice else None
+        tables = []
+        for number, problem in enumerate(self.whole.problems):
+            solution = self._solved[number].solution
+            idle = problem.lower == problem.upper
+            if spans is not None:
+                of_rows = spans[self.whole.order[problem.rows]]
+                table = rules(problem, solution, of_rows, self._settings.tol)
+            else:
+                # ν shares its sums out among those that stay.
+                settled = not_support(problem, solution) if problem.split is None else idle
+                table = np.where(settled, NOT_SUPPORT, SOLVER).astype(np.int8)
+            if isinstance(self.machine, SVC):
+                # Rows without weight may be anywhere, also where the full fit has not decided.
+                small = np.abs(self.full[problem.rows, number]) < MARGIN * self._settings.tol
+                table[idle & small] = SOLVER
+            tables.append(table)
+        return tables
+
+    def settled(self, tables: Rules) -> LeftOutRows:
+        """What the rules say of the rows. Where they say nothing it is what the full fit says."""
+        found = LeftOutRows(
+            values=self.full.copy(),
+            signs=self.full.copy(),
+            reached=self.full.copy(),
+            decided=np.full(self.n, NOT_SUPPORT, dtype=np.int8),
+            work=[FoldWork(seeded_from="all rows") for _ in range(self.n)],
+        )
+        for number, (problem, table) in enumerate(zip(self.whole.problems, tables, strict=True)):
+            np.maximum.at(found.decided, problem.rows, table)
+            for rule, side in ((BOUND, 1.0), (MISCLASSIFIED, -1.0)):
+                rows = problem.rows[table == rule]
+                found.values[rows, number] = found.reached[rows, number] = np.nan
+                found.signs[rows, number] = side * problem.linear[table == rule]
+        return found
+
+    def _full_values(self) -> Floats:
+        """Values of all rows, of each pair or of the function, by the fit on all."""
+        solutions = [self._solved[k].solution for k in range(len(self._problems))]
+        warn_if_unfinished(solutions, self._settings)
+        if self.n_classes <= 2 and self._kernel.matrix is None:
+            [problem], [solution] = self.whole.problems, solutions
+            scale, intercept = _scale_and_intercept(self.machine, solution)
+            products = (problem.linear - solution.gradient)[: self.n]
+            values: Floats = scale * products + intercept
+            return values.reshape(-1, 1)
+        model = self.machine._model(self.whole, solutions)
+        rows = np.arange(self.n, dtype=np.int32)
+        if self._kernel.matrix is not None:
+            values = values_from(self._kernel.matrix, self.whole, model, self.whole.order)
+        else:
+            products = _core.pair_products(self._store, rows, self.whole.starts, model.coef, rows)
+            values = products + model.intercept
+        return -values if self.n_classes == 2 else np.asarray(values)
+
+    # ---- the fits without a row -----------------------------------------------------------------
+
+    def solve(self, tables: Rules, proofs: Proofs = Proofs.NONE) -> LeftOutRows:
+        """Every row, by a rule or by a solver."""
+        found = self.settled(tables)
+        if self._spans is None:
+            proofs = Proofs.NONE
+        unfinished: list[_core.Solution] = []
+        rows = self._rows_to_solve(found)
+        solved = self._solved_rows(rows, tables, found, proofs)
+        name = f"{type(self.machine).__name__}, row"
+        for left_out, fold in shown(solved, len(rows), name, self._progress):
+            found.work[left_out.row] = fold.work
+            solutions = self._finish(left_out, fold, found, proofs)
+            unfinished += [s for s in solutions if s.status not in ENDED_WELL]
+        found.exact = warn_if_unfinished(unfinished, self._settings)
+        return found
+
+    def check_rows_that_cannot_go(self, found: LeftOutRows) -> None:
+        """Notes rows without which a class is missing, or there is no fit at all.
+
+        Only the pairs of a class change with one of its rows, so that nothing is to be solved then.
+        """
+        for row in np.flatnonzero(self.indispensable()):
+            self._part_without(int(row), found)
+
+    def _rows_to_solve(self, found: LeftOutRows) -> list[int]:
+        if not self.others_stay or isinstance(self.machine, NuSVC):
+            return list(range(self.n))
+        return np.flatnonzero((found.decided == SOLVER) | self.indispensable()).tolist()
+
+    def _solved_rows(
+        self, rows: list[int], tables: Rules, found: LeftOutRows, proofs: Proofs
+    ) -> Iterator[tuple[LeftOut, SolvedFold]]:
+        """Rows with their solutions; proofs are looked for as long as they pay."""
+        if proofs is not Proofs.WHERE_THEY_PAY:
+            yield from self._solved_rows_alike(rows, tables, found, proofs is Proofs.ALL)
+            return
+        trial = rows[:: max(1, len(rows) // TRIAL)][:TRIAL]
+        yield from self._solved_rows_alike(trial, tables, found, True)
+        solved = found.decided[trial]
+        pays = (solved == CERTIFICATE).sum() >= LEAST_SHARE * len(trial)
+        rest = sorted(set(rows) - set(trial))
+        yield from self._solved_rows_alike(rest, tables, found, bool(pays))
+
+    def _solved_rows_alike(
+        self, rows: list[int], tables: Rules, found: LeftOutRows, prove: bool
+    ) -> Iterator[tuple[LeftOut, SolvedFold]]:
+        begun: deque[LeftOut] = deque()
+        folds = solve_folds(
+            self._begin(rows, tables, found, prove, begun),
+            self._problems,
+            self._solved if self._strategy.source is Source.FULL else {},
+            self._strategy,
+            self._settings,
+            AT_A_TIME,
+        )
+        for fold in folds:
+            yield begun.popleft(), fold
+
+    def _begin(
+        self, rows: list[int], tables: Rules, found: LeftOutRows, prove: bool, begun: deque[LeftOut]
+    ) -> Iterator[Fold]:
+        """The problems to solve, as they are asked for; ``begun`` notes their rows."""
+        last = self.indispensable()
+        simple = self.others_stay and not isinstance(self.machine, NuSVC)
+        for row in rows:
+            alone = simple and not last[row]
+            left_out = self._without(row, tables) if alone else self._part_without(row, found)
+            if left_out is None or not left_out.to_solve:
+                continue
+            begun.append(left_out)
+            at = dict(self.variables(row))
+            asked = [at[k] for k in left_out.to_solve] if prove and alone else None
+            yield Fold(left_out.store, left_out.bounds, left_out.to_solve, asked)
+
+    def _without(self, row: int, tables: Rules) -> LeftOut:
+        """What changes by the bound of this row alone."""
+        bounds = self.whole.bounds.copy()
+        bounds[row] = 0.0
+        to_solve = [k for k, at in self.variables(row) if tables[k][at] == SOLVER]
+        return LeftOut(row, self._store, bounds, to_solve)
+
+    def _part_without(self, row: int, found: LeftOutRows) -> LeftOut | None:
+        """All that changes without this row; None if there is no fit without it."""
+        train = np.delete(np.arange(self.n), self.whole.order[row])
+        try:
+            part = self.machine._part(self.whole, self.y, self._weights, train)
+        except ValueError as error:
+            found.errors.append(error)
+            found.settle(row, FAILED, np.nan)
+            return None
+        if part.training.starts != self.whole.starts:
+            found.trainings[row] = part.training
+            found.settle(row, NOT_SUPPORT, np.nan, [number for number, _ in self.variables(row)])
+        changed = part.bounds != self.whole.bounds
+        if self._kernel.depends_on_fold:
+            changed[:] = True
+        to_solve = [k for k in part.problems if changed[self.whole.problems[k].rows].any()]
+        return LeftOut(row, self._kernel.store(self._kernel.of(train)), part.bounds, to_solve)
+
+    def _finish(
+        self, left_out: LeftOut, fold: SolvedFold, found: LeftOutRows, proofs: Proofs
+    ) -> list[_core.Solution]:
+        """Takes the values of a left-out row from its solutions, once their signs are decided."""
+        row, rule = left_out.row, NOT_SUPPORT
+        solutions = []
+        for number, solution in zip(left_out.to_solve, fold.solutions, strict=True):
+            solution = self._decided(left_out, number, solution, fold.work)
+            proven = solution.status == _core.Status.sign_proven
+            if proofs is Proofs.ALL and not proven:
+                solution, proven = self._proven(left_out, number, solution, fold.work)
+            value, _ = self._value(left_out, number, solution)
+            found.signs[row, number] = found.reached[row, number] = value
+            found.values[row, number] = np.nan if proven else value
+            rule = max(rule, CERTIFICATE if proven else SOLVER)
+            solutions.append(solution)
+        found.decided[row] = rule
+        return solutions
+
+    def _decided(
+        self, left_out: LeftOut, number: int, solution: _core.Solution, work: FoldWork
+    ) -> _core.Solution:
+        """The solution, solved on where a value is of the size of the tolerance."""
+        if isinstance(self.machine, KernelRegressor):
+            return solution
+        tol = self._settings.tol
+        while solution.status == _core.Status.converged:
+            _, size = self._value(left_out, number, solution)
+            if not TIGHTEST <= size < MARGIN * tol:
+                break
+            tol = max(size / (2 * MARGIN), TIGHTEST / MARGIN)
+            further = self._solved_on(left_out, number, solution, tol, work)
+            if further.status != _core.Status.converged:
+                break
+            solution = further
+        return solution
+
+    def _proven(
+        self, left_out: LeftOut, number: int, solution: _core.Solution, work: FoldWork
+    ) -> tuple[_core.Solution, bool]:
+        """The solution, solved on until its sign is proven to be that of the optimum; if it was."""
+        problem = self._problems[number].with_bounds(left_out.bounds)
+        at = dict(self.variables(left_out.row))[number]
+        tol = min(self._settings.tol, solution.gap)
+        while solution.status == _core.Status.converged:
+            if _core.proven_sign(left_out.store, problem, solution, at) != 0:
+                return solution, True
+            tol /= 10
+            if tol < TIGHTEST / MARGIN:
+                break
+            further = self._solved_on(left_out, number, solution, tol, work)
+            if further.status != _core.Status.converged:
+                break
+            solution = further
+        return solution, False
+
+    def _solved_on(
+        self, left_out: LeftOut, number: int, solution: _core.Solution, tol: float, work: FoldWork
+    ) -> _core.Solution:
+        problem = self._problems[number].with_bounds(left_out.bounds)
+        started = problem.started(solution.beta, solution.gradient)
+        [further] = solve(left_out.store, [started], replace(self._settings, tol=tol))
+        work.n_iter += further.n_iter
+        return further
+
+    def _value(
+        self, left_out: LeftOut, number: int, solution: _core.Solution
+    ) -> tuple[float, float]:
+        """The value of the row that is left out, and its size in the units of the solution."""
+        row, problem = left_out.row, self.whole.problems[number]
+        at = dict(self.variables(row)).get(number)
+        if self._kernel.matrix is not None:
+            columns = self.whole.order[problem.rows]
+            product = self._kernel.matrix[self.whole.order[row], columns] @ solution.beta
+        elif at is not None:
+            product = problem.linear[at] - solution.gradient[at]
+        else:
+            product = left_out.store.row(row)[problem.rows] @ solution.beta
+        scale, intercept = _scale_and_intercept(self.machine, solution)
+        value = float(scale * product + intercept)
+        return value, abs(value) / scale
+
+
+def _scale_and_intercept(machine: KernelMachine, solution: _core.Solution) -> tuple[float, float]:
+    """What makes a value of K b."""
+    if isinstance(machine, KernelClassifier):
+        _, [intercept], attributes = machine._pair_models([solution])
+        return 1 / float(attributes.get("rho_", [1.0])[0]), intercept
+    assert isinstance(machine, KernelRegressor)
+    _, intercept, _ = machine._function(solution)
+    return machine._unit, intercept

@@ -1,0 +1,90 @@
+"""A certificate is never wrong, whatever the tolerance."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.datasets import make_classification
+from strategies import classifications, drawn, kernels
+
+from onefit import SVC, leave_one_out
+from onefit.loo import DecidedBy
+
+
+def noisy(n=150, n_classes=2, seed=0):
+    return make_classification(
+        n,
+        4,
+        n_informative=4,
+        n_redundant=0,
+        n_classes=n_classes,
+        flip_y=0.1,
+        class_sep=0.7,
+        random_state=seed,
+    )
+
+
+@pytest.mark.parametrize("certify", ["auto", True])
+@pytest.mark.parametrize("tol", [0.5, 1e-2, 1e-3])
+@pytest.mark.parametrize("C", [0.1, 1.0, 100.0])
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "poly"])
+def test_certified_rows_are_those_of_the_optimum(kernel, C, tol, certify):
+    X, y = noisy(90)
+    machine = SVC(kernel=kernel, C=C, gamma=0.3, coef0=1.0, degree=2)
+    truth = leave_one_out(clone(machine).set_params(tol=1e-10), X, y, certify=False)
+    result = leave_one_out(machine.set_params(tol=tol), X, y, certify=certify)
+    certified = result.decided_by == DecidedBy.CERTIFICATE
+    assert (result.predictions[certified] == truth.predictions[certified]).all()
+    assert np.isnan(result.decision_values[certified]).all()
+
+
+def test_of_more_classes_the_other_pairs_are_those_of_the_full_fit():
+    X, y = noisy(90, n_classes=3)
+    machine = SVC(gamma=0.3, tol=1e-3, decision_function_shape="ovo")
+    truth = leave_one_out(clone(machine).set_params(tol=1e-10), X, y, certify=False)
+    result = leave_one_out(machine, X, y, certify=True)
+    clear = np.abs(truth.decision_values).min(axis=1) > 10 * machine.tol
+    assert (result.predictions[clear] == truth.predictions[clear]).all()
+
+
+def test_every_row_gets_its_proof():
+    X, y = noisy()
+    result = leave_one_out(SVC(C=10.0, gamma=0.3), X, y, certify=True)
+    assert DecidedBy.SOLVER not in result.counts()
+    assert result.counts()[DecidedBy.CERTIFICATE] > 20
+    assert np.isfinite(result.influence[result.decided_by == DecidedBy.CERTIFICATE]).all()
+
+
+def test_proofs_save_iterations():
+    X, y = noisy(600)
+    machine = SVC(C=1.0, gamma=0.3)
+    proven, solved = (leave_one_out(machine, X, y, certify=certify) for certify in ("auto", False))
+    assert DecidedBy.CERTIFICATE in proven.counts()
+    rows = proven.decided_by == DecidedBy.CERTIFICATE
+    assert proven.n_iter[rows].sum() < 0.7 * solved.n_iter[rows].sum()
+    assert (proven.predictions == solved.predictions).all()
+
+
+@drawn(40)
+@given(
+    problem=classifications(
+        max_rows=30, max_classes=2, exponent_of_C=(-2, 2), kernel=kernels(("linear", "rbf", "poly"))
+    ),
+    tol=st.sampled_from([1e-1, 1e-3]),
+)
+def test_drawn_problems(problem, tol):
+    params = {**problem.params, "class_weight": None}
+    if params.get("gamma") == "scale":
+        params["gamma"] = 0.2
+    X = problem.X.tocsr() if sp.issparse(problem.X) else problem.X
+    assume(len(np.unique(problem.y)) == 2 and np.bincount(problem.y).min() > 1)
+    machine = SVC(**params)
+    truth = leave_one_out(clone(machine).set_params(tol=1e-9), X, problem.y, certify=False)
+    assume(truth.exact)
+    result = leave_one_out(machine.set_params(tol=tol), X, problem.y, certify=True)
+    # Ties, and what is as good as one, are not decided by entries of float32.
+    clear = np.abs(truth.decision_values) > 1e-5
+    rows = (result.decided_by == DecidedBy.CERTIFICATE) & clear
+    assert (result.predictions[rows] == truth.predictions[rows]).all()
