@@ -48,6 +48,9 @@ int proven_sign(const Problem& problem, std::size_t query, const std::vector<dou
   const double radius = std::sqrt(2.0 * std::max(0.0, gap)) * (1.0 + 1e-6);
   const double own = problem.linear[query] - static_cast<double>(gradient[query]);
   const bool positive = own + offset > 0.0;
+  // Free rows turn at about this value: where they may all cross 0, a second pass is in vain.
+  const double nearest = static_cast<double>(*std::ranges::min_element(distance));
+  if (radius * nearest > std::abs(own + offset)) return 0;
   // The slope at 0 that is least favourable to that sign.
   double slope = 0.0;
   double total = 0.0;

@@ -51,7 +51,7 @@ constexpr std::int64_t kPatiencePerVariable = 100;
 // doubled, from the first of these numbers to the second; until then no variable is dropped. Most
 // signs are known by then, if they are before the end.
 constexpr std::int64_t kFirstProof = 4;
-constexpr std::int64_t kLastProof = 256;
+constexpr std::int64_t kLastProof = 64;
 
 enum class End { GapReached, MaxIter, Stalled, EntriesTooCoarse, Interrupted, SignProven };
 

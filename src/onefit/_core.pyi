@@ -152,9 +152,9 @@ def solve(store: KernelStore, problems: list[Problem], tol: float = 0.001, max_i
     Solves each problem to the KKT gap `tol`; Ctrl-C stops it. With `forget`, kernel entries are given up as soon as no problem of this call needs them. `progress` is called now and then with the share of the work that is done, and stops it by returning True.
     """
 
-def solve_folds(store: KernelStore, problems: list[Problem], bounds: list[Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]], solutions: list[Solution | None], same_kernel: bool, tol: float = 0.001, max_iter: int = -1, shrinking: bool = True, threads: int = 1, sign_of: Sequence[int | None] = []) -> list[Solution]:
+def solve_folds(store: KernelStore, problems: list[Problem], bounds: list[Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]], solutions: list[Solution | None], same_kernel: bool, tol: float = 0.001, max_iter: int = -1, shrinking: bool = True, threads: int = 1, sign_of: Sequence[int | None] = [], proposals: list[Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None] = []) -> list[Solution]:
     """
-    Solves each problem with other bounds, one for each row of the store, from a solution (or from nothing where it is None); Ctrl-C stops it. same_kernel: the gradients of the solutions belong to this store. sign_of: for each problem a held-out variable of whose value only the sign is asked, or None.
+    Solves each problem with other bounds, one for each row of the store, from a solution (or from nothing where it is None); Ctrl-C stops it. same_kernel: the gradients of the solutions belong to this store. sign_of: for each problem a held-out variable of whose value only the sign is asked, or None. proposals: for each problem coefficients to start from instead of the solution's, feasible or not, or None.
     """
 
 def proven_sign(store: KernelStore, problem: Problem, solution: Solution, variable: int) -> int:

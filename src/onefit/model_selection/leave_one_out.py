@@ -51,12 +51,13 @@ def leave_one_out(
         ``gamma`` and without ``class_weight="balanced"``.
     seeding : {"auto", "none", "avg", "top"}, default="auto"
         Where left-out problems start: from nothing, or from the fit on all rows with what leaves
-        spread over the free rows ("avg") or given to the most similar one ("top"). "auto" is what
-        takes least time. It never changes the answer.
+        spread over the free rows ("avg") or given to the most similar one ("top"). "auto" is where
+        they would be if the same rows stayed free (a Newton step; "avg" where there is none). It
+        never changes the answer.
     certify : {"auto", True, False}, default="auto"
         Whether a proof of the side that a row falls on is enough. "auto": rows are settled by what
         the fit on all rows proves, and solves end early where a proof is found, if ten rows have
-        shown that it is found in most. True: it is looked for in every row that is not settled yet,
+        shown that this saves time. True: it is looked for in every row that is not settled yet,
         and those without one are solved on until they have it; such predictions hold whatever
         ``tol`` is (with more than two classes, those of the pairs with the row's class). False: the
         values of all rows are computed to the solver's tolerance. Where a side is proven there is
