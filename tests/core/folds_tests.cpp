@@ -268,7 +268,7 @@ TEST(an_average_start_keeps_what_the_bounds_allow) {
       const double b = std::clamp(full.beta[v], fold.lower[v], fold.upper[v]);
       free.push_back(b > fold.lower[v] && b < fold.upper[v] && (kind != Kind::Svr || b != 0.0));
     }
-    const std::vector<double> start = average_start(fold, full);
+    const std::vector<double> start = average_start(fold, full.beta);
     const std::vector<double> expected = spread(fold, free, full.beta);
     check_within(fold, start);
     for (std::size_t v = 0; v < fold.size(); ++v) CHECK(std::abs(start[v] - expected[v]) < 1e-9);
@@ -319,6 +319,56 @@ TEST(folds_have_the_solutions_of_cold_starts) {
         }
       }
     }
+  }
+}
+
+TEST(proven_signs_are_those_of_the_optimum) {
+  const Data data(120, 6);
+  NeverInterrupt never;
+  int proven = 0;
+  for (const double C : {0.1, 1.0, 30.0}) {
+    const Problem all = on_all_rows(data, Kind::CSvc, C);
+    KernelStore store(data.source(kGamma), kPlenty);
+    const Solution full = run(store, all, 1e-3);
+    for (std::size_t row = 0; row < data.n; row += 3) {
+      std::vector<double> c(data.n, C);
+      c[row] = 0.0;
+      // A tolerance that leaves everything open: what is said then has to be proven.
+      Settings settings;
+      settings.tol = 1e-12;
+      const auto early = solve_folds(store, {{&all, c, &full, row}}, true, settings, 1, never);
+      if (early[0].status != Status::SignProven) continue;
+      ++proven;
+      const Solution cold = run(store, with_bounds(all, c), 1e-9);
+      const auto value = [&](const Solution& s) {
+        return all.linear[row] - s.gradient[row] + s.offset[0];
+      };
+      CHECK(value(early[0]) * value(cold) > 0.0);
+      CHECK(early[0].n_iter <= 64);
+    }
+  }
+  CHECK(proven > 20);
+}
+
+TEST(a_proposal_is_a_start_and_need_not_be_feasible) {
+  const Data data(100, 7);
+  NeverInterrupt never;
+  const Problem all = on_all_rows(data, Kind::CSvc, 2.0);
+  KernelStore store(data.source(kGamma), kPlenty);
+  const Solution full = run(store, all, 1e-9);
+  std::vector<double> c(data.n, 2.0);
+  c[3] = 0.0;
+  const Solution cold = run(store, with_bounds(all, c), 1e-9);
+  const std::vector<double> wild = normal(all.size(), 8);
+  Settings settings;
+  settings.tol = 1e-9;
+  const std::span<const double> proposals[] = {cold.beta, wild};
+  for (const auto& proposal : proposals) {
+    const auto solved =
+        solve_folds(store, {{&all, c, &full, std::nullopt, proposal}}, true, settings, 1, never);
+    CHECK(solved[0].status == Status::Converged);
+    CHECK(std::abs(solved[0].objective - cold.objective) < 1e-9 * (1.0 + std::abs(cold.objective)));
+    if (proposal.data() == cold.beta.data()) CHECK(2 * solved[0].n_iter < cold.n_iter);
   }
 }
 
