@@ -14,6 +14,7 @@
 #include "newton.hpp"
 #include "passes.hpp"
 #include "precise.hpp"
+#include "progress_watch.hpp"
 
 namespace onefit {
 namespace {
@@ -30,13 +31,6 @@ constexpr std::int64_t kPoll = 128;
 // diagonal of float32 entries.
 constexpr std::int64_t kNewtonEvery = 128;
 constexpr double kRidge = 1e-6;
-// A solve gives up when so many iterations together (or this many times the number of variables)
-// improve the objective by less than this part of it. Low-rank kernels with a large C get there:
-// float32 entries make them slightly indefinite, and a tight tolerance is then out of reach, unless
-// the problem is small enough for entries in double precision.
-constexpr std::int64_t kWindow = 1000000;
-constexpr std::int64_t kWindowPerVariable = 10;
-constexpr double kLeastProgress = 1e-12;
 // A float32 gradient is trusted down to this many units in the last place of its largest entry.
 constexpr double kFloatUlps = 16.0;
 // Problems on so few rows are swept in double precision from the start: it costs nothing
@@ -298,7 +292,7 @@ class Smo {
                        step[k] > 0.0 ? free.room_up[k] : free.room_down[k]);
       up_[p] = up_shift<float>(problem_, v, beta_[v]);
       low_[p] = low_shift<float>(problem_, v, beta_[v]);
-      progress_ += step[k] * (residual[k] - 0.5 * change[p]);
+      progress_.add(step[k] * (residual[k] - 0.5 * change[p]));
     }
     ++n_iter_;
     return true;
@@ -310,13 +304,13 @@ class Smo {
     bool stepped = false;
     const std::size_t free = count_free();
     if (newton_.pays(n_iter_, free, active_.size())) {
-      const double before = progress_;
+      const double of_smo = progress_.recent();
       stepped = step_of_all_free(g);
       sweep<G>(g, nullptr, nullptr, G{0}, groups);
-      newton_.note(n_iter_, free, active_.size(), progress_ - before, before - noted_progress_,
+      newton_.note(n_iter_, free, active_.size(), progress_.recent() - of_smo, of_smo,
                    kNewtonEvery);
     }
-    noted_progress_ = progress_;
+    progress_.note();
     return stepped;
   }
 
@@ -410,8 +404,8 @@ class Smo {
       low_[j] = low_shift<float>(problem_, vj, beta_[vj]);
       sweep(g, ki, &row_j, static_cast<G>(step), groups);
       ++n_iter_;
-      progress_ += step * (slope - 0.5 * step * curvature);
-      if (--until_progress_ == 0 && !made_progress()) return End::Stalled;
+      progress_.add(step * (slope - 0.5 * step * curvature));
+      if (progress_.stands_still()) return End::Stalled;
     }
   }
 
@@ -435,18 +429,6 @@ class Smo {
     if (first_gap_ > settings_.tol) {
       interrupt_.reached(std::log(first_gap_ / gap) / std::log(first_gap_ / settings_.tol));
     }
-  }
-
-  // Whether the window that ends here improved the objective; starts the next one.
-  bool made_progress() {
-    total_progress_ += progress_;
-    const bool enough = progress_ > kLeastProgress * total_progress_;
-    progress_ = noted_progress_ = 0.0;
-    until_progress_ = window();
-    return enough;
-  }
-  std::int64_t window() const {
-    return std::max(kWindow, kWindowPerVariable * static_cast<std::int64_t>(n_));
   }
 
   // Below this a float32 gradient cannot tell values apart; its caller goes on in double precision.
@@ -523,12 +505,9 @@ class Smo {
   std::int64_t n_iter_ = 0;
   std::int64_t until_poll_ = 0;
   std::int64_t next_proof_ = 0;
-  std::int64_t until_progress_ = window();
   NewtonSchedule newton_;
   double first_gap_ = 0.0;
-  double progress_ = 0.0;
-  double noted_progress_ = 0.0;
-  double total_progress_ = 0.0;
+  ProgressWatch progress_{n_};
 };
 
 }  // namespace

@@ -10,7 +10,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import model_selection as theirs
 from sklearn import svm
 from sklearn.base import clone
-from sklearn.datasets import make_classification, make_regression
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import get_scorer, make_scorer
@@ -27,6 +26,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import onefit
+from model_selection.problems import check_same_scores, data
 from onefit import SVC, SVR, NuSVC, NuSVR, cross_val_predict, cross_val_score, cross_validate
 from onefit.seeding import STRATEGIES
 
@@ -49,22 +49,6 @@ MACHINES = {
 }
 
 
-def data(name, n=90):
-    if "R" in name.split(",")[0]:
-        X, y = make_regression(n, 4, noise=5.0, random_state=0)
-        return X, y / y.std()
-    return make_classification(
-        n,
-        5,
-        n_informative=4,
-        n_redundant=0,
-        n_classes=3 if "three" in name else 2,
-        n_clusters_per_class=1,
-        class_sep=0.7,
-        random_state=1,
-    )
-
-
 def values(function, machine, X, y, **settings):
     method = "decision_function" if hasattr(machine, "decision_function") else "predict"
     return function(machine, X, y, method=method, **settings)
@@ -75,7 +59,7 @@ def values(function, machine, X, y, **settings):
 @pytest.mark.parametrize("name", MACHINES)
 def test_values_of_held_out_rows(name, seeding, layout):
     machine = MACHINES[name]
-    X, y = data(name)
+    X, y = data(name, n=90)
     ours = values(cross_val_predict, machine, layout(X), y, cv=5, seeding=seeding)
     expected = values(theirs.cross_val_predict, machine, layout(X), y, cv=5)
     assert_allclose(ours, expected, atol=ATOL)
@@ -124,7 +108,7 @@ def test_scores_with_any_splitter(name, cv, seeding):
 @pytest.mark.parametrize("name", ["SVC", "SVC, three classes", "NuSVR"])
 def test_everything_that_scikit_learn_returns(name, n_jobs):
     machine = MACHINES[name]
-    X, y = data(name)
+    X, y = data(name, n=90)
     settings = {
         "cv": 4,
         "return_train_score": True,
@@ -134,10 +118,7 @@ def test_everything_that_scikit_learn_returns(name, n_jobs):
     }
     ours = cross_validate(machine, X, y, **settings, n_jobs=n_jobs)
     expected = theirs.cross_validate(machine, X, y, **settings)
-    assert list(ours) == list(expected)
-    for key in expected:
-        if key.startswith(("test_", "train_")):
-            assert_allclose(ours[key], expected[key], atol=ATOL)
+    check_same_scores(ours, expected, ATOL)
     for part in ("train", "test"):
         for one, other in zip(ours["indices"][part], expected["indices"][part], strict=True):
             assert_array_equal(one, other)
@@ -155,7 +136,7 @@ def test_everything_that_scikit_learn_returns(name, n_jobs):
 @pytest.mark.parametrize("name", ["SVC", "NuSVC", "SVR", "NuSVR"])
 def test_weights_travel_with_their_rows(name, seeding):
     machine = MACHINES[name]
-    X, y = data(name)
+    X, y = data(name, n=90)
     weight = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
     weight[::9] = 0.0
     params = {"sample_weight": weight}
@@ -207,14 +188,14 @@ def test_kernel_entries_are_evaluated_once():
     ],
 )
 def test_what_cannot_be_shared_is_left_to_scikit_learn(estimator):
-    X, y = data("SVC")
+    X, y = data("SVC", n=90)
     assert_array_equal(
         cross_val_score(estimator, X, y, cv=4), theirs.cross_val_score(estimator, X, y, cv=4)
     )
 
 
 def test_a_fold_that_cannot_be_fitted_has_the_error_score():
-    X, y = data("NuSVC")
+    X, y = data("NuSVC", n=90)
     train = np.concatenate((np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:3]))
     cv = [(train, np.flatnonzero(y == 1)[3:]), (np.arange(60), np.arange(60, 90))]
     with pytest.warns(FitFailedWarning, match="infeasible"):
@@ -227,12 +208,12 @@ def test_a_fold_that_cannot_be_fitted_has_the_error_score():
 
 def test_unknown_seeding():
     with pytest.raises(ValueError, match=r"seeding must be one of 'auto', 'none'.*; got 'best'"):
-        cross_val_score(SVC(), *data("SVC"), seeding="best")
+        cross_val_score(SVC(), *data("SVC", n=90), seeding="best")
 
 
 def test_the_estimator_is_left_alone():
     machine = SVC()
-    cross_val_score(machine, *data("SVC"))
+    cross_val_score(machine, *data("SVC", n=90))
     assert vars(machine).keys() == vars(onefit.SVC()).keys()
 
 
@@ -247,7 +228,7 @@ def test_the_estimator_is_left_alone():
     ],
 )
 def test_errors_are_those_of_scikit_learn(machine, spoil):
-    X, y = data("SVC")
+    X, y = data("SVC", n=90)
     y = np.where(np.arange(len(y)) < 20, 0, 1)
     messages = []
     for function in (cross_val_score, theirs.cross_val_score):
@@ -259,7 +240,7 @@ def test_errors_are_those_of_scikit_learn(machine, spoil):
 
 @pytest.mark.parametrize("name", ["SVC", "SVC, three classes", "SVR"])
 def test_the_estimators_own_score_by_name_or_not(name):
-    X, y = data(name)
+    X, y = data(name, n=90)
     own = "r2" if "R" in name else "accuracy"
     machine = MACHINES[name]
     expected = theirs.cross_val_score(machine, X, y)

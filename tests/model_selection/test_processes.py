@@ -14,13 +14,13 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import is_classifier
-from sklearn.datasets import make_classification, make_regression
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from model_selection import problems
 from onefit import SVC, SVR, NuSVC, NuSVR, cross_val_predict, cross_val_score, cross_validate
 from onefit.model_selection.processes import worker_processes
 
@@ -36,19 +36,7 @@ MACHINES = {
 
 
 def data(name, n=60):
-    if "R" in name.split(",")[0]:
-        X, y = make_regression(n, 4, noise=5.0, random_state=0)
-        return X, y / y.std()
-    X, y = make_classification(
-        n,
-        5,
-        n_informative=4,
-        n_redundant=0,
-        n_classes=3 if "three" in name else 2,
-        n_clusters_per_class=1,
-        class_sep=0.7,
-        random_state=1,
-    )
+    X, y = problems.data(name, n)
     return (rbf_kernel(X), y) if "precomputed" in name else (X, y)
 
 
