@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from hypothesis import given
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.model_selection import LeaveOneOut
 from sklearn.preprocessing import StandardScaler
@@ -305,6 +305,18 @@ def test_blocks_do_not_change_the_answer():
     assert len(model.fits[0].rows) > 2 * 64
     for name in ("values", "low", "high", "share"):
         assert_allclose(getattr(parts, name), getattr(whole, name), atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["rbf", "rbf, large C", "poly"])
+def test_signs_are_the_same_without_the_corrections_that_do_not_matter(name):
+    X, y = noisy_classes(200)
+    model = fitted(MACHINES[name], X, y)
+    whole, signs = model.estimates(), model.estimates(signs_only=True)
+    assert_array_equal(signs.values > 0, whole.values > 0)
+    assert_array_equal(signs.sign_in_doubt, whole.sign_in_doubt)
+    exact = signs.share == 1.0
+    assert_array_equal(exact & (whole.share < 1.0), False)
+    assert_allclose(signs.values[exact], whole.values[exact])
 
 
 # ---- machines -----------------------------------------------------------------------------------

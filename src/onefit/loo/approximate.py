@@ -194,13 +194,16 @@ def left_out(
     diagonal: Floats,
     fits: Sequence[Fit],
     values: Floats | None = None,
+    *,
+    signs_only: bool = False,
     budget_bytes: int = ALWAYS,
 ) -> Estimates:
     """Left-out values of every row of the store, and how far to trust them.
 
     ``diagonal`` has the kernel entries k(x, x) of the rows, and ``values`` the values of every row
-    in each of the ``fits``; they may be left out if there is one fit. What is computed besides the
-    inverse of M is computed in blocks of about ``budget_bytes``.
+    in each of the ``fits``; they may be left out if there is one fit. With ``signs_only``, values
+    whose sign is certain without it are not corrected, and their share is 0. What is computed
+    besides the inverse of M is computed in blocks of about ``budget_bytes``.
     """
     n = len(store)
     if values is None:
@@ -217,7 +220,9 @@ def left_out(
     )
     for number, fit in enumerate(fits):
         if fit.is_determined and fit.is_free.any():
-            support = _Support(store, diagonal, fit, budget_bytes)
+            support = _Support(
+                store, diagonal, fit, signs_only=signs_only, budget_bytes=budget_bytes
+            )
             _estimate(support, fit, number, found)
             found.is_known[fit.rows[support.is_lost]] = False
         else:  # the offset is not unique
@@ -290,7 +295,13 @@ class _Support:
     """The rows of a fit whose coefficient is not 0, or which are free, on their way out."""
 
     def __init__(
-        self, store: _core.KernelStore, diagonal: Floats, fit: Fit, budget_bytes: int
+        self,
+        store: _core.KernelStore,
+        diagonal: Floats,
+        fit: Fit,
+        *,
+        signs_only: bool,
+        budget_bytes: int,
     ) -> None:
         is_free = fit.is_free
         self.free = np.flatnonzero(is_free)
@@ -308,9 +319,6 @@ class _Support:
         self._members = FreeSet(self._entries(self.free, self.free))
         own = self._members.inverse.diagonal()
         self._own = np.where(own > 0, own, np.inf)  # or nothing can take the place of the row
-        # Rows at a time of which arrays with all free rows are kept: two in double precision, and
-        # two in single.
-        self._at_a_time = max(64, budget_bytes // (24 * len(self.free)))
         self._follow_free()
         self._follow_others()
         left = len(self.free) - self.changes - (np.arange(n) < len(self.free))
@@ -318,7 +326,13 @@ class _Support:
         lost = (left <= 0) | (self.span < -INDEPENDENT * self._diagonal[self.numbers])
         lost[: len(self.free)] |= np.isinf(self._own)
         self.is_lost = self.numbers[lost]
-        self._meet_rows()
+        self.is_met = self.beta != 0  # by rows that become free, as far as it is known
+        if signs_only:
+            values = fit.values[self.numbers]
+            farthest = values - self.beta * (np.maximum(self.span, 0.0) + CAUTION * self.added)
+            self.is_met &= values * farthest <= 0
+            self.share[~self.is_met] = 0.0
+        self._meet_rows(np.flatnonzero(self.is_met), budget_bytes)
 
     def _entries(self, rows: Indices, columns: Indices) -> Singles:
         return self._store.block(self._rows[rows], self._rows[columns])
@@ -327,96 +341,119 @@ class _Support:
         """How the other free rows follow one of them."""
         inverse, own = self._members.inverse, self._own
         self.span[: len(own)] = 1.0 / own
-        for some in _blocks(len(own), max(16, CACHED // len(own))):
-            per_unit = inverse[some] / -own[some, None]
-            places = np.arange(len(per_unit)), np.arange(some.start, some.stop)
-            per_unit[places] = 0.0  # the row itself is gone
-            widths = own + per_unit * inverse[some]
-            self._meet_bounds(some, per_unit, widths)
+        for places in _numbers(len(own), max(16, CACHED // len(own))):
+            step = inverse[places] * (-self.beta[places] / own[places])[:, None]
+            step[np.arange(len(places)), places] = 0.0  # the row itself is gone
+            self._meet_bounds(places, step)
 
     def _follow_others(self) -> None:
         """How the free rows follow one that is at a bound."""
         members, first = self._members, len(self.free)
-        for some in _blocks(len(self.others), max(16, CACHED // first)):
+        for some in _numbers(len(self.others), max(16, CACHED // first)):
             rows = self.others[some]
             kernel = self._entries(rows, self.free).astype(np.float64)
             per_unit = kernel @ members.inverse
             per_unit += members.border
             explained = np.einsum("ij,ij->i", kernel, per_unit)
             shift = kernel @ members.border + members.corner
-            places = slice(first + some.start, first + some.stop)
-            self.span[places] = self._diagonal[rows] - explained - shift
-            self._meet_bounds(places, per_unit, self._own[None])
+            self.span[first + some] = self._diagonal[rows] - explained - shift
+            per_unit *= self.beta[first + some, None]
+            self._meet_bounds(first + some, per_unit)
 
-    def _meet_bounds(self, some: slice, per_unit: Floats, widths: Floats) -> None:
-        """Note which coefficients of free rows meet a bound."""
+    def _meet_bounds(self, places: Indices, step: Floats) -> None:
+        """Note which coefficients of free rows meet a bound in the steps of these rows."""
         fall, rise = self._fit.room(self.free)
-        step = per_unit * self.beta[some, None]
-        gone = np.maximum(step / rise, step / -fall)  # as a share of the room
-        who, which = np.nonzero(gone > 1.0 - 1e-9)  # of two free rows the other ends at its bound
-        share = np.minimum(1.0 / gone[who, which], 1.0)
-        width = np.broadcast_to(widths, step.shape)[who, which]
+        almost = 1.0 - 1e-9  # of two free rows the other ends at its bound, up to rounding
+        who, which = np.nonzero((step > almost * rise) | (step < -almost * fall))
+        moved = step[who, which]
+        share = np.minimum(np.where(moved > 0, rise[which], fall[which]) / np.abs(moved), 1.0)
+        per_unit, width = moved / self.beta[places[who]], self._own[which]
+        if len(places) and places[0] < len(self.free):  # which are not among the free any more
+            width = width - per_unit**2 * self._own[places[who]]
         width = np.where(width > 0, width, np.inf)  # of the last that is left
-        added = (1.0 - share) * per_unit[who, which] ** 2 / width
-        self._note(some, who, share, self.added, added)
+        self._note(places, who, share, self.added, (1.0 - share) * per_unit**2 / width)
 
-    def _meet_rows(self) -> None:
-        """Note which rows that are not free would become so."""
-        fit, members = self._fit, self._members
-        rest = np.flatnonzero(fit.takes_part & ~fit.is_free)
-        own, first = self._own, len(self.free)
-        for columns in (rest[block] for block in _blocks(len(rest), self._at_a_time)):
-            kernel = self._entries(self.free, columns).astype(np.float64)
-            per_unit = members.inverse @ kernel
-            per_unit += members.border[:, None]
-            shift = members.border @ kernel + members.corner
-            widths = self._diagonal[columns] - np.einsum("ij,ij->j", kernel, per_unit) - shift
-            # There are most of what follows, and what counts as a change need not be exact.
-            single, shifts = per_unit.astype(np.float32), shift.astype(np.float32)
+    def _meet_rows(self, places: Indices, budget_bytes: int) -> None:
+        """Note which rows that are not free would become so as some of these rows leave."""
+        rest = np.flatnonzero(self._fit.takes_part & ~self._fit.is_free)
+        at_a_time = max(64, budget_bytes // (8 * len(self.free)))
+        for columns in (rest[block] for block in _blocks(len(rest), at_a_time)):
+            kernel = self._entries(self.free, columns)
+            widths = np.full(len(columns), np.nan)  # S of each column, when it is needed
             few = max(16, CACHED // len(columns))
-            between: Singles
-            for some in _blocks(first, few):
-                between = single[some] * (1.0 / own[some, None]).astype(np.float32)
-                self._meet(some, columns, between, widths, own[some])
-            for block in _blocks(len(self.others), few):
-                rows = self.others[block]
-                between = self._entries(rows, columns)
-                between -= shifts
-                between -= self._entries(rows, self.free) @ single
-                some = slice(first + block.start, first + block.stop)
-                self._meet(some, columns, between, widths, np.zeros(len(rows)))
+            for some in (places[block] for block in _blocks(len(places), few)):
+                between = self._between(some, columns, kernel)
+                self._meet(some, columns, between, kernel, widths)
+
+    def _between(self, places: Indices, columns: Indices, kernel: Singles) -> Singles:
+        """S of rows with columns, whose entries with the free rows are given.
+
+        There are most of these, and what counts as a change need not be exact: single precision.
+        """
+        members = self._members
+        free = places[places < len(self.free)]
+        others = self.numbers[places[len(free) :]]
+        own = self._own[free, None]
+        entries = self._entries(others, self.free).astype(np.float64)
+        shift = entries @ members.border + members.corner
+        per_unit = np.concatenate(
+            (members.inverse[free] / own, -(entries @ members.inverse + members.border))
+        )
+        between: Singles = per_unit.astype(np.float32) @ kernel
+        between[: len(free)] += (members.border[free, None] / own).astype(np.float32)
+        between[len(free) :] += self._entries(others, columns)
+        between[len(free) :] -= shift[:, None].astype(np.float32)
+        return between
 
     def _meet(
-        self, some: slice, columns: Indices, between: Singles, widths: Floats, own: Floats
+        self,
+        places: Indices,
+        columns: Indices,
+        between: Singles,
+        kernel: Singles,
+        widths: Floats,
     ) -> None:
-        """Note which of the columns become free as these rows leave; S of both is ``between``.
-
-        ``own`` is (M⁻¹)ᵢᵢ of free rows, whose leaving makes the others wider, and 0 of others.
-        """
+        """Note which of the columns become free as these rows leave; S of both is ``between``."""
         fall, rise = (slack.astype(np.float32) for slack in self._fit.slack(columns))
-        falls = between * self.beta[some, None].astype(np.float32)
+        beta = self.beta[places]
+        falls = between * beta[:, None].astype(np.float32)
         who, which = np.nonzero((falls > fall) | (falls < -rise))
         fallen = falls[who, which].astype(np.float64)
         room = np.where(fallen > 0, fall[which], rise[which])
-        noise = ROUNDING * np.abs(self.beta[some][who]) * self._diagonal[columns[which]]
-        is_other = self.numbers[some][who] != columns[which]
+        noise = ROUNDING * np.abs(beta[who]) * self._diagonal[columns[which]]
+        is_other = self.numbers[places][who] != columns[which]
         real = is_other & (np.abs(fallen) > room + noise)
         who, which, share = who[real], which[real], room[real] / np.abs(fallen[real])
+        self._find_widths(columns, np.unique(which), kernel, widths)
         squares = between[who, which].astype(np.float64) ** 2
+        free = places[places < len(self.free)]
+        own = np.zeros(len(places))
+        own[: len(free)] = self._own[free]  # the leaving of a free row makes the others wider
         # No more than all of the span: S_ij² is at most S_ii S_jj.
-        whole = self.span[some][who] * (widths[which] + squares * own[who])
+        whole = self.span[places][who] * (widths[which] + squares * own[who])
         part = np.divide(squares, whole, out=np.ones_like(whole), where=squares < whole)
         kept = np.log(np.maximum(1.0 - (1.0 - share) * part, ROUNDING))
-        self._note(some, who, share, self.kept, kept)
+        self._note(places, who, share, self.kept, kept)
+
+    def _find_widths(
+        self, columns: Indices, which: Indices, kernel: Singles, widths: Floats
+    ) -> None:
+        """Find S of some of the columns with themselves, unless they are there already."""
+        which = which[np.isnan(widths[which])]
+        members, entries = self._members, kernel[:, which].astype(np.float64)
+        per_unit = members.inverse @ entries
+        explained = np.einsum("ij,ij->j", entries, per_unit)
+        # Border and corner: twice the part of the offset, as it is in both.
+        shift = 2.0 * (members.border @ entries) + members.corner
+        widths[which] = self._diagonal[columns[which]] - explained - shift
 
     def _note(
-        self, some: slice, who: Indices, share: Floats, effects: Floats, effect: Floats
+        self, places: Indices, who: Indices, share: Floats, effects: Floats, effect: Floats
     ) -> None:
         """Note changes of status at these shares of the steps of rows, and what they do."""
-        n = some.stop - some.start
-        np.minimum.at(self.share[some], who, share)
-        self.changes[some] += np.bincount(who, minlength=n)
-        effects[some] += np.bincount(who, effect, minlength=n)
+        np.minimum.at(self.share, places[who], share)
+        self.changes[places] += np.bincount(who, minlength=len(places))
+        effects[places] += np.bincount(who, effect, minlength=len(places))
 
 
 def _estimate(support: _Support, fit: Fit, number: int, found: Estimates) -> None:
@@ -424,9 +461,9 @@ def _estimate(support: _Support, fit: Fit, number: int, found: Estimates) -> Non
     rows, beta, values = fit.rows[support.numbers], support.beta, fit.values[support.numbers]
     span, added, kept = np.maximum(support.span, 0.0), support.added, support.kept
     # Rows that leave, one after another, add less than the sum of what each would.
-    likely = (span + np.minimum(added, span)) * np.exp(kept)
+    likely = np.where(support.is_met, (span + np.minimum(added, span)) * np.exp(kept), span)
     # Until the first change the span is what it is, and afterwards it is never negative.
-    least = np.maximum(support.share * span, span * np.exp(CAUTION * kept))
+    least = np.maximum(support.share * span, support.is_met * span * np.exp(CAUTION * kept))
     ends = values - beta * least, values - beta * (span + CAUTION * added)
     found.values[rows, number] = values - beta * likely
     found.low[rows, number], found.high[rows, number] = np.minimum(*ends), np.maximum(*ends)
@@ -436,3 +473,8 @@ def _estimate(support: _Support, fit: Fit, number: int, found: Estimates) -> Non
 
 def _blocks(n: int, size: int) -> Iterator[slice]:
     return (slice(first, min(first + size, n)) for first in range(0, n, size))
+
+
+def _numbers(n: int, size: int) -> Iterator[Indices]:
+    """The numbers below n, so many at a time."""
+    return (np.arange(block.start, block.stop) for block in _blocks(n, size))
