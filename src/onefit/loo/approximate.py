@@ -53,9 +53,6 @@ INDEPENDENT = 1e-5
 # What a kernel entry and its products are known to, as a share of a diagonal entry.
 ROUNDING = 1e-6
 
-# Arrays of so many entries stay in the cache: several passes over them cost little.
-CACHED = 1 << 16
-
 # What rows that change their status do is put together as if each were the only one. Taken once,
 # the range misses the values of 6.4 % of the support vectors (mean of 24 cases; 23 % at most), and
 # taken twice of 1.6 % (13 %).
@@ -315,7 +312,7 @@ class _Support:
         self.share = np.ones(n)
         self.changes = np.zeros(n, dtype=np.intp)
         self._store, self._fit, self._rows = store, fit, fit.rows
-        self._diagonal = diagonal[fit.rows]
+        self._diagonal, self._budget_bytes = diagonal[fit.rows], budget_bytes
         self._members = FreeSet(self._entries(self.free, self.free))
         own = self._members.inverse.diagonal()
         self._own = np.where(own > 0, own, np.inf)  # or nothing can take the place of the row
@@ -332,16 +329,20 @@ class _Support:
             farthest = values - self.beta * (np.maximum(self.span, 0.0) + CAUTION * self.added)
             self.is_met &= values * farthest <= 0
             self.share[~self.is_met] = 0.0
-        self._meet_rows(np.flatnonzero(self.is_met), budget_bytes)
+        self._meet_rows(np.flatnonzero(self.is_met))
 
     def _entries(self, rows: Indices, columns: Indices) -> Singles:
         return self._store.block(self._rows[rows], self._rows[columns])
+
+    def _at_a_time(self, columns: int) -> int:
+        """Rows of which a few arrays with so many columns are kept at a time."""
+        return max(16, self._budget_bytes // (64 * columns))
 
     def _follow_free(self) -> None:
         """How the other free rows follow one of them."""
         inverse, own = self._members.inverse, self._own
         self.span[: len(own)] = 1.0 / own
-        for places in _numbers(len(own), max(16, CACHED // len(own))):
+        for places in _numbers(len(own), self._at_a_time(len(own))):
             step = inverse[places] * (-self.beta[places] / own[places])[:, None]
             step[np.arange(len(places)), places] = 0.0  # the row itself is gone
             self._meet_bounds(places, step)
@@ -349,7 +350,7 @@ class _Support:
     def _follow_others(self) -> None:
         """How the free rows follow one that is at a bound."""
         members, first = self._members, len(self.free)
-        for some in _numbers(len(self.others), max(16, CACHED // first)):
+        for some in _numbers(len(self.others), self._at_a_time(first)):
             rows = self.others[some]
             kernel = self._entries(rows, self.free).astype(np.float64)
             per_unit = kernel @ members.inverse
@@ -373,14 +374,14 @@ class _Support:
         width = np.where(width > 0, width, np.inf)  # of the last that is left
         self._note(places, who, share, self.added, (1.0 - share) * per_unit**2 / width)
 
-    def _meet_rows(self, places: Indices, budget_bytes: int) -> None:
+    def _meet_rows(self, places: Indices) -> None:
         """Note which rows that are not free would become so as some of these rows leave."""
         rest = np.flatnonzero(self._fit.takes_part & ~self._fit.is_free)
-        at_a_time = max(64, budget_bytes // (8 * len(self.free)))
-        for columns in (rest[block] for block in _blocks(len(rest), at_a_time)):
+        most = max(64, self._budget_bytes // (8 * len(self.free)))
+        for columns in (rest[block] for block in _blocks(len(rest), most)):
             kernel = self._entries(self.free, columns)
             widths = np.full(len(columns), np.nan)  # S of each column, when it is needed
-            few = max(16, CACHED // len(columns))
+            few = self._at_a_time(len(columns))
             for some in (places[block] for block in _blocks(len(places), few)):
                 between = self._between(some, columns, kernel)
                 self._meet(some, columns, between, kernel, widths)
