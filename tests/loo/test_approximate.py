@@ -227,6 +227,21 @@ def test_a_left_out_row_never_gains(problem):
     assert (lost > -tolerance(model, fit)).sum() >= 0.75 * len(some) - 1
 
 
+@pytest.mark.parametrize("C", [0.5, 3.0, 30.0])
+def test_most_values_are_exact_where_one_row_changes(C):
+    # The correction is exact, unless that row makes others change.
+    exact = []
+    for seed in range(4):
+        X, y = noisy_classes(100, seed=seed)
+        model = fitted(SVC(C=C, gamma=0.5), X, y)
+        [fit], found = model.fits, model.estimates()
+        for row in np.flatnonzero((found.changes == 1) & (found.share < 1.0)):
+            error = abs(found.values[row, 0] - model.exact(row=row)[0])
+            exact.append(error < tolerance(model, fit))
+    assert len(exact) > 20
+    assert np.mean(exact) > 0.7
+
+
 # ---- agreement ----------------------------------------------------------------------------------
 
 MACHINES = {
