@@ -110,23 +110,30 @@ def solve_folds(
     Folds on the same store that do not wait for one another are solved together, on all threads. No
     more of them are taken at a time, so that a fold takes memory only while it is worked on.
     """
+    # Folds of a problem without free rows are most often without, and then solved cold.
+    neighbours = {k: solved for k, solved in neighbours.items() if solved.solution.free_rows}
     number = 0
     for batch in _batches(folds, strategy, settings):
         store = batch[0].store
         began, entries = perf_counter(), store.entries_evaluated
         solve_batch = _solve_in_core if strategy.in_core else _solve_from_proposals
         solutions = solve_batch(batch, problems, neighbours, strategy, settings)
+        spent = [solution.n_iter for solution in solutions]
+        if strategy.source is not Source.NOTHING:
+            _solve_cold_where_no_row_is_free(solutions, spent, batch, problems, settings)
         seconds = (perf_counter() - began) / len(batch)
         evaluated = (store.entries_evaluated - entries) // len(batch)
         for fold in batch:
             mine, solutions = solutions[: len(fold.numbers)], solutions[len(fold.numbers) :]
+            n_iter, spent = sum(spent[: len(fold.numbers)]), spent[len(fold.numbers) :]
             seeded = any(k in neighbours for k in fold.numbers)
             if strategy.source is Source.PREVIOUS:
                 for k, solution in zip(fold.numbers, mine, strict=True):
-                    problem = problems[k].with_bounds(fold.bounds)
-                    neighbours[k] = Solved(store, problem, solution)
+                    if solution.free_rows:
+                        problem = problems[k].with_bounds(fold.bounds)
+                        neighbours[k] = Solved(store, problem, solution)
             source = _source(strategy, number) if seeded else "nothing"
-            work = FoldWork(sum(s.n_iter for s in mine), source, evaluated, seconds)
+            work = FoldWork(n_iter, source, evaluated, seconds)
             yield SolvedFold(mine, work)
             number += 1
 
@@ -165,6 +172,31 @@ def _solve_from_proposals(
         for k in fold.numbers
     ]
     return solve(batch[0].store, started, settings)
+
+
+def _solve_cold_where_no_row_is_free(
+    solutions: list[_core.Solution],
+    spent: list[int],
+    batch: Sequence[Fold],
+    problems: Problems,
+    settings: Settings,
+) -> None:
+    """Where no row is free any offset between two values is right: it is to be that of a cold fit."""
+    open_ones = [t for t, solution in enumerate(solutions) if not solution.free_rows]
+    if not open_ones:
+        return
+    tasks = [(problems[k], fold.bounds) for fold in batch for k in fold.numbers]
+    cold = solve_parts(
+        batch[0].store,
+        [tasks[t][0] for t in open_ones],
+        [tasks[t][1] for t in open_ones],
+        [None] * len(open_ones),
+        settings,
+        same_kernel=True,
+    )
+    for t, solution in zip(open_ones, cold, strict=True):
+        solutions[t] = solution
+        spent[t] += solution.n_iter
 
 
 def _batches(folds: Iterable[Fold], strategy: Strategy, settings: Settings) -> Iterator[list[Fold]]:
