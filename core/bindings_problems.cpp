@@ -317,6 +317,7 @@ void bind_problems(nb::module_& m) {
                    [](nb::handle self) { return shared(nb::cast<Solution&>(self).gradient, self); })
       .def_prop_ro("offset", [](const Solution& s) { return s.offset[0]; })
       .def_prop_ro("offsets", [](const Solution& s) { return std::pair(s.offset[0], s.offset[1]); })
+      .def_ro("free_rows", &Solution::free_rows)
       .def_ro("objective", &Solution::objective)
       .def_ro("gap", &Solution::gap)
       .def_ro("n_iter", &Solution::n_iter)

@@ -68,6 +68,26 @@ double objective(const Problem& problem, const std::vector<double>& beta,
   return sum;
 }
 
+// Nearer than this to a bound, relative to the largest coefficient, a variable may be there but for
+// rounding.
+constexpr double kAtBound = 1e-9;
+
+static bool has_free_rows(const Problem& problem, const std::vector<double>& beta) {
+  double largest = 0.0;
+  for (const double b : beta) largest = std::max(largest, std::abs(b));
+  const double near = kAtBound * largest;
+  bool present[2] = {false, false};
+  bool found[2] = {false, false};
+  for (std::size_t v = 0; v < problem.size(); ++v) {
+    if (!(problem.lower[v] < problem.upper[v])) continue;
+    const std::size_t group = group_of(problem, v);
+    present[group] = true;
+    found[group] |= beta[v] - problem.lower[v] > near && problem.upper[v] - beta[v] > near &&
+                    (problem.kink == 0.0 || std::abs(beta[v]) > near);
+  }
+  return (found[0] || !present[0]) && (found[1] || !present[1]);
+}
+
 template <class T>
 Solution solution_at(const Problem& problem, std::vector<double> beta, std::vector<double> gradient,
                      std::int64_t n_iter, Status status) {
@@ -77,6 +97,7 @@ Solution solution_at(const Problem& problem, std::vector<double> beta, std::vect
   solution.n_iter = n_iter;
   solution.gap = reached.gap();
   for (std::size_t k = 0; k < 2; ++k) solution.offset[k] = reached.groups[k].offset();
+  solution.free_rows = has_free_rows(problem, beta);
   solution.objective = objective(problem, beta, gradient);
   solution.beta = std::move(beta);
   solution.gradient = std::move(gradient);

@@ -26,6 +26,7 @@ struct Solution {
   std::vector<double> beta;
   std::vector<double> gradient;   // p - K beta, in double precision
   double offset[2] = {0.0, 0.0};  // one a group; b of the decision function when there is one group
+  bool free_rows = true;  // whether each group has a free variable, which decides its offset
   double objective = 0.0;
   double gap = 0.0;
   std::int64_t n_iter = 0;

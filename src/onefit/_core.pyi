@@ -136,6 +136,9 @@ class Solution:
     def offsets(self) -> tuple[float, float]: ...
 
     @property
+    def free_rows(self) -> bool: ...
+
+    @property
     def objective(self) -> float: ...
 
     @property

@@ -115,6 +115,8 @@ def solve_folds(
     as many problems as keep these busy, or ``at_a_time``. No more of them are taken, so that a fold
     takes memory only while it is worked on.
     """
+    # Folds of a problem without free rows are most often without, and then solved cold.
+    neighbours = {k: solved for k, solved in neighbours.items() if solved.solution.free_rows}
     number = 0
     most = max(at_a_time, PROBLEMS_PER_THREAD * settings.threads)
     for batch in _batches(folds, strategy, most):
@@ -122,17 +124,22 @@ def solve_folds(
         began, entries = perf_counter(), store.entries_evaluated
         solve_batch = _solve_in_core if strategy.in_core else _solve_from_proposals
         solutions = solve_batch(batch, problems, neighbours, strategy, settings)
+        spent = [solution.n_iter for solution in solutions]
+        if strategy.source is not Source.NOTHING:
+            _solve_cold_where_no_row_is_free(solutions, spent, batch, problems, settings)
         seconds = (perf_counter() - began) / len(batch)
         evaluated = (store.entries_evaluated - entries) // len(batch)
         for fold in batch:
             mine, solutions = solutions[: len(fold.numbers)], solutions[len(fold.numbers) :]
+            n_iter, spent = sum(spent[: len(fold.numbers)]), spent[len(fold.numbers) :]
             seeded = any(k in neighbours for k in fold.numbers)
             if strategy.source is Source.PREVIOUS:
                 for k, solution in zip(fold.numbers, mine, strict=True):
-                    problem = problems[k].with_bounds(fold.bounds)
-                    neighbours[k] = Solved(store, problem, solution)
+                    if solution.free_rows:
+                        problem = problems[k].with_bounds(fold.bounds)
+                        neighbours[k] = Solved(store, problem, solution)
             source = _source(strategy, number) if seeded else "nothing"
-            work = FoldWork(sum(s.n_iter for s in mine), source, evaluated, seconds)
+            work = FoldWork(n_iter, source, evaluated, seconds)
             yield SolvedFold(mine, work)
             number += 1
 
@@ -178,6 +185,34 @@ def _solve_from_proposals(
         for k in fold.numbers
     ]
     return solve(batch[0].store, started, settings)
+
+
+def _solve_cold_where_no_row_is_free(
+    solutions: list[_core.Solution],
+    spent: list[int],
+    batch: Sequence[Fold],
+    problems: Problems,
+    settings: Settings,
+) -> None:
+    """Without a free row any offset between two values is right: that of a cold fit is wanted."""
+    proven = _core.Status.sign_proven  # of every offset that is right
+    open_ones = [
+        t for t, s in enumerate(solutions) if not s.free_rows and s.status != proven
+    ]
+    if not open_ones:
+        return
+    tasks = [(problems[k], fold.bounds) for fold in batch for k in fold.numbers]
+    cold = solve_parts(
+        batch[0].store,
+        [tasks[t][0] for t in open_ones],
+        [tasks[t][1] for t in open_ones],
+        [None] * len(open_ones),
+        settings,
+        same_kernel=True,
+    )
+    for t, solution in zip(open_ones, cold, strict=True):
+        solutions[t] = solution
+        spent[t] += solution.n_iter
 
 
 def _batches(folds: Iterable[Fold], strategy: Strategy, most: int) -> Iterator[list[Fold]]:

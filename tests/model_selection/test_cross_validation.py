@@ -271,6 +271,29 @@ def test_values_below_the_tolerance_are_decided(seeding, n_classes):
     assert np.array_equal(ours, theirs.cross_val_predict(exact, X, y, cv=8))
 
 
+@pytest.mark.parametrize("seeding", ["auto", *STRATEGIES])
+@pytest.mark.parametrize("tol", [1e-3, 1e-9])
+@pytest.mark.parametrize(
+    "machine",
+    [
+        lambda of, tol: of.SVC(kernel="linear", class_weight="balanced", shrinking=False, tol=tol),
+        lambda of, tol: of.SVC(C=1e-3, gamma=0.5, class_weight="balanced", tol=tol),
+        lambda of, tol: of.NuSVR(C=0.1, nu=0.5, gamma=0.5, tol=tol),
+    ],
+    ids=["linear", "a small C", "NuSVR"],
+)
+def test_offsets_where_no_row_is_free(machine, tol, seeding):
+    """Any offset between two values is right there; every seed has that of a cold fit."""
+    if isinstance(machine(onefit, tol), onefit.SVC):
+        x = [-0.70373524, -1.26542147, -0.62327446, 0.04132598, -2.32503077, -0.21879166]
+        X, y, cv = np.reshape(x, (-1, 1)), np.array([0, 1, 1, 0, 0, 0]), LeaveOneOut()
+    else:
+        (X, y), cv = data("NuSVR", 60), 3
+    ours = values(cross_val_predict, machine(onefit, tol), X, y, cv=cv, seeding=seeding)
+    expected = values(theirs.cross_val_predict, machine(svm, tol), X, y, cv=cv)
+    assert_allclose(ours, expected, atol=max(10 * tol, ATOL))
+
+
 def test_what_cannot_be_decided_is_left(recwarn):
     # Every kernel value but those of the diagonal is 0, and with balanced classes so is f.
     X, y, machine = almost_identity()
