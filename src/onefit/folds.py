@@ -181,7 +181,7 @@ def _solve_cold_where_no_row_is_free(
     problems: Problems,
     settings: Settings,
 ) -> None:
-    """Where no row is free any offset between two values is right: it is to be that of a cold fit."""
+    """Without a free row any offset between two values is right: that of a cold fit is wanted."""
     open_ones = [t for t, solution in enumerate(solutions) if not solution.free_rows]
     if not open_ones:
         return
