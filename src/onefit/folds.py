@@ -196,9 +196,7 @@ def _solve_cold_where_no_row_is_free(
 ) -> None:
     """Without a free row any offset between two values is right: that of a cold fit is wanted."""
     proven = _core.Status.sign_proven  # of every offset that is right
-    open_ones = [
-        t for t, s in enumerate(solutions) if not s.free_rows and s.status != proven
-    ]
+    open_ones = [t for t, s in enumerate(solutions) if not s.free_rows and s.status != proven]
     if not open_ones:
         return
     tasks = [(problems[k], fold.bounds) for fold in batch for k in fold.numbers]
