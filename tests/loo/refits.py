@@ -1,6 +1,7 @@
 """The slow way: a fit for every row, on all others."""
 
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from sklearn.base import clone
@@ -13,7 +14,7 @@ class Refits:
 
     predictions: list
     values: list  # of every pair, in the units of its problem; of the function
-    determined: list  # whether the offset is that of free rows; of regressions
+    determined: list  # whether every offset is that of free rows
 
     @property
     def fitted(self):
@@ -53,10 +54,29 @@ def refits(machine, X, y, sample_weight=None):
 
 
 def _has_free_rows(machine, weights):
+    """Whether every offset is that of a free row; else any value between two is right."""
     coef = machine.dual_coef_
-    share = np.abs(coef.toarray() if hasattr(coef, "toarray") else coef)[0] / getattr(
-        machine, "C", 1
-    )
+    coef = np.abs(coef.toarray() if hasattr(coef, "toarray") else coef)
+    bound = np.full(len(machine.support_), float(getattr(machine, "C", 1)))
     if weights is not None:
-        share = share / weights[machine.support_]
-    return bool(((share > 1e-7) & (share < 1 - 1e-7)).any())
+        bound *= weights[machine.support_]
+    if not hasattr(machine, "classes_"):
+        return _any_free(coef[0], bound)
+    ends = np.cumsum(machine.n_support_)
+    of_class = [slice(end - size, end) for end, size in zip(ends, machine.n_support_, strict=True)]
+    for k, rows in enumerate(of_class):
+        bound[rows] *= machine.class_weight_[k]
+    if hasattr(machine, "rho_"):
+        return True  # the bounds of ν are those of the margin; these problems have free rows
+    pairs = combinations(range(len(of_class)), 2)
+    return all(
+        _any_free(
+            np.append(coef[j - 1, of_class[i]], coef[i, of_class[j]]),
+            np.append(bound[of_class[i]], bound[of_class[j]]),
+        )
+        for i, j in pairs
+    )
+
+
+def _any_free(coef, bound):
+    return bool(((coef > 1e-7 * bound) & (coef < (1 - 1e-7) * bound)).any())
