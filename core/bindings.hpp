@@ -31,5 +31,7 @@ inline void check_rows(const KernelStore& store, std::span<const std::int32_t> r
 
 // Problems, solutions and the solver (bindings_problems.cpp).
 void bind_problems(nb::module_& m);
+// Paths of optima (bindings_path.cpp).
+void bind_paths(nb::module_& m);
 
 }  // namespace onefit

@@ -165,12 +165,8 @@ std::vector<Solution> solve_folds_from_python(
     KernelStore& store, const Problems& list, const nb::typed<nb::list, Vector<double>>& bounds,
     const nb::typed<nb::list, std::optional<Solution>>& solutions, bool same_kernel, double tol,
     std::int64_t max_iter, bool shrinking, std::size_t threads,
-    const std::vector<std::optional<std::size_t>>& sign_of,
-    const nb::typed<nb::list, std::optional<Vector<double>>>& proposals) {
+    const std::vector<std::optional<std::size_t>>& sign_of) {
   const std::vector<const Problem*> problems = problems_in(list, store);
-  if (proposals.size() > 0 && proposals.size() != problems.size()) {
-    throw std::invalid_argument("problems and proposals have different lengths");
-  }
   if (!sign_of.empty() && sign_of.size() != problems.size()) {
     throw std::invalid_argument("problems and sign_of have different lengths");
   }
@@ -179,7 +175,6 @@ std::vector<Solution> solve_folds_from_python(
   }
   std::vector<FoldProblem> folds;
   std::vector<Vector<double>> arrays;  // as long as they are used
-  std::vector<Vector<double>> proposed;
   for (std::size_t k = 0; k < problems.size(); ++k) {
     arrays.push_back(nb::cast<Vector<double>>(bounds[k]));
     if (arrays.back().shape(0) != store.size()) {
@@ -193,12 +188,6 @@ std::vector<Solution> solve_folds_from_python(
     const std::optional<std::size_t> asked = sign_of.empty() ? std::nullopt : sign_of[k];
     if (asked) check_is_c_svc(*problems[k], *asked);
     folds.push_back({problems[k], {arrays.back().data(), store.size()}, solved, asked});
-    if (proposals.size() > 0 && !proposals[k].is_none()) {
-      proposed.push_back(nb::cast<Vector<double>>(proposals[k]));
-      const std::size_t size = proposed.back().shape(0);
-      check_length(size, problems[k]->size(), "a proposal");
-      folds.back().proposal = {proposed.back().data(), size};
-    }
   }
   const Settings settings = make_settings(tol, max_iter, shrinking);
   PythonInterrupt interrupt{nb::object(nb::none())};
@@ -331,12 +320,11 @@ void bind_problems(nb::module_& m) {
 
   m.def("solve_folds", &solve_folds_from_python, "store"_a, "problems"_a, "bounds"_a, "solutions"_a,
         "same_kernel"_a, "tol"_a = 1e-3, "max_iter"_a = -1, "shrinking"_a = true, "threads"_a = 1,
-        "sign_of"_a = std::vector<std::optional<std::size_t>>(), "proposals"_a = nb::list(),
+        "sign_of"_a = std::vector<std::optional<std::size_t>>(),
         "Solves each problem with other bounds, one for each row of the store, from a solution (or "
         "from nothing where it is None); Ctrl-C stops it. same_kernel: the gradients of the "
         "solutions belong to this store. sign_of: for each problem a held-out variable of whose "
-        "value only the sign is asked, or None. proposals: for each problem coefficients to start "
-        "from instead of the solution's, feasible or not, or None.");
+        "value only the sign is asked, or None.");
 
   m.def(
       "proven_sign",

@@ -127,11 +127,11 @@ void make_feasible(const Problem& problem, const std::vector<bool>& first,
   }
 }
 
-std::vector<double> average_start(const Problem& problem, std::span<const double> solved) {
+std::vector<double> average_start(const Problem& problem, const Solution& solved) {
   std::vector<double> beta(problem.size());
   std::vector<bool> free(problem.size());
   for (std::size_t v = 0; v < beta.size(); ++v) {
-    const double b = std::clamp(solved[v], problem.lower[v], problem.upper[v]);
+    const double b = std::clamp(solved.beta[v], problem.lower[v], problem.upper[v]);
     beta[v] = b;
     free[v] = b > problem.lower[v] && b < problem.upper[v] && (problem.kink == 0.0 || b != 0.0);
   }
@@ -146,8 +146,7 @@ std::vector<Solution> solve_folds(KernelStore& store, const std::vector<FoldProb
     Problem fold = with_bounds(*problems[k].all, problems[k].bounds);
     fold.sign_of = problems[k].sign_of;
     if (const Solution* solved = problems[k].solved) {
-      const bool proposed = !problems[k].proposal.empty();
-      fold.start = average_start(fold, proposed ? problems[k].proposal : std::span(solved->beta));
+      fold.start = average_start(fold, *solved);
       fold.start_gradient.clear();
       if (same_kernel) {
         std::vector<double> change = fold.start;

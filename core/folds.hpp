@@ -30,17 +30,15 @@ void make_feasible(const Problem& problem, const std::vector<bool>& first,
 
 // The coefficients of a solution over the same variables as far as the bounds allow; what leaves is
 // spread over the free variables (AVG; DeCoste & Wagstaff, KDD 2000).
-std::vector<double> average_start(const Problem& problem, std::span<const double> solved);
+std::vector<double> average_start(const Problem& problem, const Solution& solved);
 
 // A problem of a fold: what it is on all rows, the bounds of the fold, a solution to start from or
-// nothing, a variable of which the sign is all that is asked, or none, and coefficients to start
-// from in place of the solution's (whose gradient is still used), or none.
+// nothing, and a variable of which the sign is all that is asked, or none.
 struct FoldProblem {
   const Problem* all;
   std::span<const double> bounds;
   const Solution* solved;
   std::optional<std::size_t> sign_of = std::nullopt;
-  std::span<const double> proposal = {};
 };
 
 // Solves problems of folds, on `threads` threads. `same_kernel`: the gradients of the solutions

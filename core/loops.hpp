@@ -39,6 +39,12 @@ struct Best {
   std::size_t index = 0;
 };
 
+// Inverse of the smallest distance to a limit and where it stands.
+struct Nearest {
+  double inverse = 0.0;
+  std::size_t index = 0;
+};
+
 struct Loops {
   const char* name;
 
@@ -56,6 +62,14 @@ struct Loops {
 
   // acc += c0 r0 + c1 r1 + c2 r2 + c3 r3 in double precision.
   void (*accumulate4)(std::size_t n, double* acc, const float* const* rows, const double* coef);
+
+  // out = sum of coef * column; x += step * rate.
+  void (*combine)(std::size_t n, double* out, const double* const* columns, const double* coef,
+                  std::size_t count);
+  void (*advance)(std::size_t n, double* x, const double* rate, double step);
+  // The first x + t * rate to leave [low, high], by the largest 1 / t.
+  void (*nearest)(std::size_t n, const double* x, const double* low, const double* high,
+                  const double* rate, Nearest* out);
 
   // Kernel values from dot products of one row with n others; `sq` are their squared norms.
   void (*rbf_f)(std::size_t n, const float* dot, const float* sq, float sq_row, float gamma,

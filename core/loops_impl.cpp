@@ -5,6 +5,7 @@
 // such a function for the whole program, and it might be the one that needs AVX-512.
 #include <cstring>
 
+#include "lanes.hpp"
 #include "loops.hpp"
 
 #if defined(__AVX512F__) || defined(__AVX2__)
@@ -17,108 +18,6 @@ namespace onefit {
 namespace {
 
 // ---- passes of the SMO loop ---------------------------------------------------------------------
-
-// An arg-max keeps a best value and its index in every lane of a vector and compares the lanes once
-// at the end. Compilers do not find that form by themselves, so these two passes use the vector
-// types that GCC and Clang have for every target. Two vectors at a time hide the latency of the
-// blends.
-
-template <class T, std::size_t L>
-struct VectorOf {
-  typedef T type __attribute__((vector_size(L * sizeof(T))));
-};
-template <class T, std::size_t L>
-using Vector = typename VectorOf<T, L>::type;
-
-template <class T, std::size_t L>
-inline Vector<T, L> load(const T* p) {
-  Vector<T, L> v;
-  std::memcpy(&v, p, sizeof v);
-  return v;
-}
-
-template <class T, std::size_t L>
-inline Vector<T, L> fill(T value) {
-  return Vector<T, L>{} + value;
-}
-
-// Loads float32 as lanes of G.
-template <class G, std::size_t L>
-inline Vector<G, L> load_as(const float* p) {
-  if constexpr (sizeof(G) == sizeof(float)) {
-    return load<float, L>(p);
-  } else {
-    return __builtin_convertvector((load<float, L>(p)), Vector<G, L>);
-  }
-}
-
-// Integers as wide as T, so that a comparison of T selects among them.
-template <class T>
-struct IndexOf;
-template <>
-struct IndexOf<float> {
-  using type = std::int32_t;
-};
-template <>
-struct IndexOf<double> {
-  using type = std::int64_t;
-};
-
-template <class T, std::size_t L>
-struct ArgMax {
-  using Index = typename IndexOf<T>::type;
-  Vector<T, L> value;
-  Vector<Index, L> index;
-
-  static ArgMax none(T lowest) { return {fill<T, L>(lowest), Vector<Index, L>{}}; }
-  void look(Vector<T, L> v, Vector<Index, L> at) {
-    const auto better = v > value;
-    value = better ? v : value;
-    index = better ? at : index;
-  }
-};
-
-// The lower or upper half of a vector.
-template <class V, class H>
-inline H half(const V& v, std::size_t which) {
-  H h;
-  std::memcpy(&h, reinterpret_cast<const char*>(&v) + which * sizeof h, sizeof h);
-  return h;
-}
-
-// The best of all lanes, by halving: branches on single lanes would be guessed wrong too often.
-template <class T, std::size_t L>
-inline void reduce(const ArgMax<T, L>& best, T* value, std::size_t* index) {
-  if constexpr (L == 1) {
-    *value = best.value[0];
-    *index = static_cast<std::size_t>(best.index[0]);
-  } else {
-    using Index = typename IndexOf<T>::type;
-    ArgMax<T, L / 2> low{half<Vector<T, L>, Vector<T, L / 2>>(best.value, 0),
-                         half<Vector<Index, L>, Vector<Index, L / 2>>(best.index, 0)};
-    low.look(half<Vector<T, L>, Vector<T, L / 2>>(best.value, 1),
-             half<Vector<Index, L>, Vector<Index, L / 2>>(best.index, 1));
-    reduce(low, value, index);
-  }
-}
-
-template <class T, std::size_t L>
-inline T least(Vector<T, L> v) {
-  if constexpr (L == 1) {
-    return v[0];
-  } else {
-    const auto low = half<Vector<T, L>, Vector<T, L / 2>>(v, 0);
-    const auto high = half<Vector<T, L>, Vector<T, L / 2>>(v, 1);
-    return least<T, L / 2>(low < high ? low : high);
-  }
-}
-
-template <class Index, std::size_t L>
-inline Vector<Index, L> count_up() {
-  Vector<Index, L> v{};
-  for (std::size_t l = 0; l < L; ++l) v[l] = static_cast<Index>(l);
-  return v;
-}
 
 template <class G>
 void sweep(std::size_t n, G* ONEFIT_RESTRICT g, const float* ONEFIT_RESTRICT up,
@@ -270,6 +169,69 @@ void accumulate4(std::size_t n, double* ONEFIT_RESTRICT acc, const float* const*
     acc[t] += (c0 * static_cast<double>(r0[t]) + c1 * static_cast<double>(r1[t])) +
               (c2 * static_cast<double>(r2[t]) + c3 * static_cast<double>(r3[t]));
   }
+}
+
+// ---- paths (path.hpp)
+// -----------------------------------------------------------------------------
+
+void combine(std::size_t n, double* ONEFIT_RESTRICT out, const double* const* columns,
+             const double* coef, std::size_t count) {
+  std::memset(out, 0, n * sizeof *out);
+  std::size_t k = 0;
+  for (; k + 4 <= count; k += 4) {
+    const double* ONEFIT_RESTRICT r0 = columns[k];
+    const double* ONEFIT_RESTRICT r1 = columns[k + 1];
+    const double* ONEFIT_RESTRICT r2 = columns[k + 2];
+    const double* ONEFIT_RESTRICT r3 = columns[k + 3];
+    const double c0 = coef[k];
+    const double c1 = coef[k + 1];
+    const double c2 = coef[k + 2];
+    const double c3 = coef[k + 3];
+#pragma omp simd
+    for (std::size_t t = 0; t < n; ++t) {
+      out[t] += (c0 * r0[t] + c1 * r1[t]) + (c2 * r2[t] + c3 * r3[t]);
+    }
+  }
+  for (; k < count; ++k) {
+    const double* ONEFIT_RESTRICT r = columns[k];
+    const double c = coef[k];
+#pragma omp simd
+    for (std::size_t t = 0; t < n; ++t) out[t] += c * r[t];
+  }
+}
+
+void advance(std::size_t n, double* ONEFIT_RESTRICT x, const double* ONEFIT_RESTRICT rate,
+             double step) {
+#pragma omp simd
+  for (std::size_t t = 0; t < n; ++t) x[t] += step * rate[t];
+}
+
+// Rates are divided by room, not room by rates: what does not move has all the time there is.
+void nearest(std::size_t n, const double* ONEFIT_RESTRICT x, const double* ONEFIT_RESTRICT low,
+             const double* ONEFIT_RESTRICT high, const double* ONEFIT_RESTRICT rate, Nearest* out) {
+  constexpr std::size_t L = ONEFIT_VECTOR_BYTES / sizeof(double);
+  constexpr double kLeast = 1e-300;
+  auto best = ArgMax<double, L>::none(0.0);
+  Vector<std::int64_t, L> at = count_up<std::int64_t, L>();
+  std::size_t t = 0;
+  for (; t + L <= n; t += L) {
+    const Vector<double, L> v = load<double, L>(rate + t);
+    const Vector<double, L> here = load<double, L>(x + t);
+    const auto rises = v > 0.0;
+    Vector<double, L> room =
+        rises ? load<double, L>(high + t) - here : here - load<double, L>(low + t);
+    room = room > kLeast ? room : fill<double, L>(kLeast);
+    best.look((rises ? v : -v) / room, at);
+    at += static_cast<std::int64_t>(L);
+  }
+  Nearest found;
+  reduce(best, &found.inverse, &found.index);
+  for (; t < n; ++t) {
+    const double room = rate[t] > 0.0 ? high[t] - x[t] : x[t] - low[t];
+    const double inverse = (rate[t] > 0.0 ? rate[t] : -rate[t]) / (room > kLeast ? room : kLeast);
+    if (inverse > found.inverse) found = {inverse, t};
+  }
+  *out = found;
 }
 
 // ---- the exponential ----------------------------------------------------------------------------
@@ -449,6 +411,9 @@ const Loops ONEFIT_TABLE(ONEFIT_ISA) = {
     second<float>,
     second<double>,
     accumulate4,
+    combine,
+    advance,
+    nearest,
     rbf<float>,
     rbf<double>,
     rbf_df,

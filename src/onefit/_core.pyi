@@ -155,9 +155,9 @@ def solve(store: KernelStore, problems: list[Problem], tol: float = 0.001, max_i
     Solves each problem to the KKT gap `tol`; Ctrl-C stops it. With `forget`, kernel entries are given up as soon as no problem of this call needs them. `progress` is called now and then with the share of the work that is done, and stops it by returning True.
     """
 
-def solve_folds(store: KernelStore, problems: list[Problem], bounds: list[Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]], solutions: list[Solution | None], same_kernel: bool, tol: float = 0.001, max_iter: int = -1, shrinking: bool = True, threads: int = 1, sign_of: Sequence[int | None] = [], proposals: list[Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None] = []) -> list[Solution]:
+def solve_folds(store: KernelStore, problems: list[Problem], bounds: list[Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]], solutions: list[Solution | None], same_kernel: bool, tol: float = 0.001, max_iter: int = -1, shrinking: bool = True, threads: int = 1, sign_of: Sequence[int | None] = []) -> list[Solution]:
     """
-    Solves each problem with other bounds, one for each row of the store, from a solution (or from nothing where it is None); Ctrl-C stops it. same_kernel: the gradients of the solutions belong to this store. sign_of: for each problem a held-out variable of whose value only the sign is asked, or None. proposals: for each problem coefficients to start from instead of the solution's, feasible or not, or None.
+    Solves each problem with other bounds, one for each row of the store, from a solution (or from nothing where it is None); Ctrl-C stops it. same_kernel: the gradients of the solutions belong to this store. sign_of: for each problem a held-out variable of whose value only the sign is asked, or None.
     """
 
 def proven_sign(store: KernelStore, problem: Problem, solution: Solution, variable: int) -> int:
@@ -177,6 +177,30 @@ def pair_products(store: KernelStore, rows: Annotated[NDArray[numpy.int32], dict
 
 def shifted_gradient(store: KernelStore, rows: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], gradient: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], change: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
     """gradient - K change, over variables that are `rows` of the store."""
+
+class PathEnd:
+    """Where a path ends: `u` of the variable that left, and the gap."""
+
+    @property
+    def reached(self) -> bool: ...
+
+    @property
+    def missing(self) -> int:
+        """The variable whose column is needed, or -1."""
+
+    @property
+    def u(self) -> float: ...
+
+    @property
+    def gap(self) -> float: ...
+
+    @property
+    def n_swapped(self) -> int: ...
+
+def follow_paths(problem: Problem, solution: Solution, in_pivot: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)], ridge: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], columns: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], column_of: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], leaving: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], threads: int = 1) -> list[PathEnd]:
+    """
+    The optima that a solution moves to when one of the variables `leaving` goes to zero, for each of them. Rows of `columns` are changes of the offset and of every variable with the input of one; column_of says of which, with -1 for none.
+    """
 
 def use_lapack(potrf: CapsuleType, trsv: CapsuleType) -> None:
     """

@@ -33,7 +33,6 @@ class Fold:
     numbers: Sequence[int]  # of the problems
     # For each of these a variable of which only the sign is asked, if the strategy is in the core.
     sign_of: Sequence[int] | None = None
-    proposals: Sequence[Floats | None] | None = None  # to start from, likewise
 
 
 class Solved(NamedTuple):
@@ -155,10 +154,8 @@ def _solve_in_core(
     store = batch[0].store
     tasks = [(k, fold.bounds, neighbours.get(k)) for fold in batch for k in fold.numbers]
     asked: list[int | None] = []
-    proposals: list[Floats | None] = []
     for fold in batch:
         asked += fold.sign_of or [None] * len(fold.numbers)
-        proposals += fold.proposals or [None] * len(fold.numbers)
     return solve_parts(
         store,
         [problems[k] for k, _, _ in tasks],
@@ -167,7 +164,6 @@ def _solve_in_core(
         settings,
         same_kernel=all(start is None or start.store is store for _, _, start in tasks),
         sign_of=asked,
-        proposals=proposals,
     )
 
 

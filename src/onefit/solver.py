@@ -63,14 +63,12 @@ def solve_parts(
     *,
     same_kernel: bool,
     sign_of: Sequence[int | None] = (),
-    proposals: Sequence[Floats | None] = (),
 ) -> list[_core.Solution]:
     """Solve every problem with other bounds, one for each row of the store.
 
     Each starts from a solution of the same variables, or cold; ``same_kernel`` says that the
     gradients of these belong to this store. ``sign_of`` are held-out variables of C-SVC of whose
-    values only the signs are asked. ``proposals`` are coefficients to start from instead of those
-    of the solutions.
+    values only the signs are asked.
     """
     with _clear_errors(store):
         return _core.solve_folds(
@@ -84,7 +82,6 @@ def solve_parts(
             shrinking=settings.shrinking,
             threads=settings.threads,
             sign_of=list(sign_of),
-            proposals=list(proposals),
         )
 
 

@@ -350,28 +350,6 @@ TEST(proven_signs_are_those_of_the_optimum) {
   CHECK(proven > 20);
 }
 
-TEST(a_proposal_is_a_start_and_need_not_be_feasible) {
-  const Data data(100, 7);
-  NeverInterrupt never;
-  const Problem all = on_all_rows(data, Kind::CSvc, 2.0);
-  KernelStore store(data.source(kGamma), kPlenty);
-  const Solution full = run(store, all, 1e-9);
-  std::vector<double> c(data.n, 2.0);
-  c[3] = 0.0;
-  const Solution cold = run(store, with_bounds(all, c), 1e-9);
-  const std::vector<double> wild = normal(all.size(), 8);
-  Settings settings;
-  settings.tol = 1e-9;
-  const std::span<const double> proposals[] = {cold.beta, wild};
-  for (const auto& proposal : proposals) {
-    const auto solved =
-        solve_folds(store, {{&all, c, &full, std::nullopt, proposal}}, true, settings, 1, never);
-    CHECK(solved[0].status == Status::Converged);
-    CHECK(std::abs(solved[0].objective - cold.objective) < 1e-9 * (1.0 + std::abs(cold.objective)));
-    if (proposal.data() == cold.beta.data()) CHECK(2 * solved[0].n_iter < cold.n_iter);
-  }
-}
-
 TEST(the_gradient_of_a_start_counts_for_the_same_kernel_only) {
   const Data data(100, 12);
   const auto bounds = bounds_of_folds(data.n, 4, 1.0);

@@ -33,6 +33,11 @@ class SharedKernel:
         machine = self._machine
         return machine.gamma == "scale" and machine.kernel in ("rbf", "poly", "sigmoid")
 
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether the kernel of two rows is that of the two the other way round."""
+        return self.matrix is None or bool((self.matrix == self.matrix.T).all())
+
     @cached_property
     def of_all(self) -> Kernel | None:
         """The kernel of the fit on all rows."""

@@ -17,6 +17,7 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from functools import cached_property
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,8 @@ from onefit.loo.checks import (
     not_support,
     rules,
 )
-from onefit.loo.newton import NewtonSteps
+from onefit.loo.paths import Paths
+from onefit.memory import budget_bytes
 from onefit.problem import class_pairs
 from onefit.report.progress import shown
 from onefit.seeding import STRATEGIES, Source
@@ -66,7 +68,9 @@ COST_OF_PROOFS = 60
 
 ENDED_WELL = (_core.Status.converged, _core.Status.sign_proven)
 
-Rules = Sequence[NDArray[np.int8]]  # for each problem, the rule that settles each of its variables
+# For each problem, the rule that settles each of its variables; which of them nothing has settled.
+Rules = Sequence[NDArray[np.int8]]
+Undecided = Sequence[NDArray[np.bool_]]
 
 
 class Proofs(Enum):
@@ -127,8 +131,7 @@ class LeaveOneOutFit:
             self.machine._settings(), threads=effective_n_jobs(n_jobs or machine.n_jobs)
         )
         self._strategy = STRATEGIES["avg" if seeding == "auto" else seeding]
-        self._newton = seeding == "auto"
-        self._steps: dict[int, NewtonSteps] = {}
+        self._follows = seeding == "auto"
         self._progress = progress
         self.n = len(self.y)
         self.whole: Training = self.machine._training(self.y, self._weights, every_row=True)
@@ -255,8 +258,11 @@ class LeaveOneOutFit:
         if self._spans is None:
             proofs = Proofs.NONE
         unfinished: list[_core.Solution] = []
-        rows = self._rows_to_solve(found)
-        solved = self._solved_rows(rows, tables, found, proofs)
+        undecided = [table == SOLVER for table in tables]
+        if self._follows and proofs is not Proofs.ALL:
+            self._follow_paths(undecided, found)
+        rows = self._rows_to_solve(undecided)
+        solved = self._solved_rows(rows, undecided, found, proofs)
         name = f"{type(self.machine).__name__}, row"
         for left_out, fold in shown(solved, len(rows), name, self._progress):
             found.work[left_out.row] = fold.work
@@ -273,35 +279,70 @@ class LeaveOneOutFit:
         for row in np.flatnonzero(self.indispensable()):
             self._part_without(int(row), found)
 
-    def _rows_to_solve(self, found: LeftOutRows) -> list[int]:
-        if not self.others_stay or isinstance(self.machine, NuSVC):
+    @property
+    def _simple(self) -> bool:
+        """Whether a row that leaves changes nothing but its own bound, and no sums."""
+        return self.others_stay and not isinstance(self.machine, NuSVC)
+
+    def _rows_to_solve(self, undecided: Undecided) -> list[int]:
+        if not self._simple:
             return list(range(self.n))
-        return np.flatnonzero((found.decided == SOLVER) | self.indispensable()).tolist()
+        rows = self.indispensable()
+        for problem, variables in zip(self.whole.problems, undecided, strict=True):
+            rows[problem.rows[variables]] = True
+        return np.flatnonzero(rows).tolist()
+
+    def _follow_paths(self, undecided: Undecided, found: LeftOutRows) -> None:
+        """Settles what paths from the fit on all rows lead to; the rest stays undecided."""
+        if not self._simple or not self._kernel.is_symmetric:
+            return
+        last = self.indispensable()
+        classifies = isinstance(self.machine, KernelClassifier)
+        budget = budget_bytes(self.machine.cache_size, self.n)
+        for number, problem in enumerate(self.whole.problems):
+            began = perf_counter()
+            paths = Paths(self._store, problem, self._solved[number], self._settings, budget)
+            variables = np.flatnonzero(undecided[number] & ~last[problem.rows])
+            scale = 1.0 if classifies else self.machine._unit
+            ends = paths.without(variables)
+            name = f"{type(self.machine).__name__}, row"
+            for end in shown(ends, len(variables), name, self._progress):
+                row = problem.rows[end.variable]
+                value = problem.linear[end.variable] - end.excess
+                work = found.work[row]
+                work.n_iter += end.n_swapped
+                work.seconds -= began
+                began = perf_counter()
+                work.seconds += began
+                if not classifies or abs(value) >= MARGIN * end.gap:
+                    undecided[number][end.variable] = False
+                    for values in (found.values, found.signs, found.reached):
+                        values[row, number] = scale * value
 
     def _solved_rows(
-        self, rows: list[int], tables: Rules, found: LeftOutRows, proofs: Proofs
+        self, rows: list[int], undecided: Undecided, found: LeftOutRows, proofs: Proofs
     ) -> Iterator[tuple[LeftOut, SolvedFold]]:
         """Rows with their solutions; proofs are looked for as long as they pay."""
         if proofs is not Proofs.WHERE_THEY_PAY:
-            yield from self._solved_rows_alike(rows, tables, found, proofs is Proofs.ALL)
+            yield from self._solved_rows_alike(rows, undecided, found, proofs is Proofs.ALL)
             return
         stride = max(1, len(rows) // (2 * TRIAL))
         n_iter = []  # a problem, and what its proofs cost
         for prove in (False, True):
             trial = rows[int(prove) * stride :: 2 * stride][:TRIAL]
-            yield from self._solved_rows_alike(trial, tables, found, prove)
+            yield from self._solved_rows_alike(trial, undecided, found, prove)
             solved = max(1, sum(len(self.variables(row)) for row in trial))
             total = sum(found.work[row].n_iter for row in trial)
             n_iter.append(total / solved + (COST_OF_PROOFS if prove else 0.0))
             rows = sorted(set(rows) - set(trial))
-        yield from self._solved_rows_alike(rows, tables, found, n_iter[True] < n_iter[False])
+        yield from self._solved_rows_alike(rows, undecided, found, n_iter[True] < n_iter[False])
 
     def _solved_rows_alike(
-        self, rows: list[int], tables: Rules, found: LeftOutRows, prove: bool
+        self, rows: list[int], undecided: Undecided, found: LeftOutRows, prove: bool
     ) -> Iterator[tuple[LeftOut, SolvedFold]]:
         begun: deque[LeftOut] = deque()
         folds = solve_folds(
-            self._begin(rows, tables, found, prove, begun),
+            self._begin(rows, undecided, found, prove, begun),
             self._problems,
             self._solved if self._strategy.source is Source.FULL else {},
             self._strategy,
@@ -312,36 +353,30 @@ class LeaveOneOutFit:
             yield begun.popleft(), fold
 
     def _begin(
-        self, rows: list[int], tables: Rules, found: LeftOutRows, prove: bool, begun: deque[LeftOut]
+        self,
+        rows: list[int],
+        undecided: Undecided,
+        found: LeftOutRows,
+        prove: bool,
+        begun: deque[LeftOut],
     ) -> Iterator[Fold]:
         """The problems to solve, as they are asked for; ``begun`` notes their rows."""
         last = self.indispensable()
-        simple = self.others_stay and not isinstance(self.machine, NuSVC)
         for row in rows:
-            alone = simple and not last[row]
-            left_out = self._without(row, tables) if alone else self._part_without(row, found)
+            alone = self._simple and not last[row]
+            left_out = self._without(row, undecided) if alone else self._part_without(row, found)
             if left_out is None or not left_out.to_solve:
                 continue
             begun.append(left_out)
             at = dict(self.variables(row))
             asked = [at[k] for k in left_out.to_solve] if prove and alone else None
-            seeds = [self._seed(k, at[k]) for k in left_out.to_solve] if alone else None
-            yield Fold(left_out.store, left_out.bounds, left_out.to_solve, asked, seeds)
+            yield Fold(left_out.store, left_out.bounds, left_out.to_solve, asked)
 
-    def _seed(self, number: int, variable: int) -> Floats | None:
-        """Coefficients to start from when a variable leaves; None for those of the strategy."""
-        if not self._newton:
-            return None
-        if number not in self._steps:
-            problem, solution = self.whole.problems[number], self._solved[number].solution
-            self._steps[number] = NewtonSteps(self._store, problem, solution)
-        return self._steps[number].without(variable)
-
-    def _without(self, row: int, tables: Rules) -> LeftOut:
+    def _without(self, row: int, undecided: Undecided) -> LeftOut:
         """What changes by the bound of this row alone."""
         bounds = self.whole.bounds.copy()
         bounds[row] = 0.0
-        to_solve = [k for k, at in self.variables(row) if tables[k][at] == SOLVER]
+        to_solve = [k for k, at in self.variables(row) if undecided[k][at]]
         return LeftOut(row, self._store, bounds, to_solve)
 
     def _part_without(self, row: int, found: LeftOutRows) -> LeftOut | None:

@@ -1,0 +1,115 @@
+// Vectors of numbers with the largest of their lanes, for loops_impl.cpp alone: compiled with it
+// once per instruction set, so that everything here is local to it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace onefit {
+namespace {
+
+// An arg-max keeps a best value and its index in every lane of a vector and compares the lanes once
+// at the end. Compilers do not find that form by themselves, so these two passes use the vector
+// types that GCC and Clang have for every target. Two vectors at a time hide the latency of the
+// blends.
+
+template <class T, std::size_t L>
+struct VectorOf {
+  typedef T type __attribute__((vector_size(L * sizeof(T))));
+};
+template <class T, std::size_t L>
+using Vector = typename VectorOf<T, L>::type;
+
+template <class T, std::size_t L>
+inline Vector<T, L> load(const T* p) {
+  Vector<T, L> v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
+}
+
+template <class T, std::size_t L>
+inline Vector<T, L> fill(T value) {
+  return Vector<T, L>{} + value;
+}
+
+// Loads float32 as lanes of G.
+template <class G, std::size_t L>
+inline Vector<G, L> load_as(const float* p) {
+  if constexpr (sizeof(G) == sizeof(float)) {
+    return load<float, L>(p);
+  } else {
+    return __builtin_convertvector((load<float, L>(p)), Vector<G, L>);
+  }
+}
+
+// Integers as wide as T, so that a comparison of T selects among them.
+template <class T>
+struct IndexOf;
+template <>
+struct IndexOf<float> {
+  using type = std::int32_t;
+};
+template <>
+struct IndexOf<double> {
+  using type = std::int64_t;
+};
+
+template <class T, std::size_t L>
+struct ArgMax {
+  using Index = typename IndexOf<T>::type;
+  Vector<T, L> value;
+  Vector<Index, L> index;
+
+  static ArgMax none(T lowest) { return {fill<T, L>(lowest), Vector<Index, L>{}}; }
+  void look(Vector<T, L> v, Vector<Index, L> at) {
+    const auto better = v > value;
+    value = better ? v : value;
+    index = better ? at : index;
+  }
+};
+
+// The lower or upper half of a vector.
+template <class V, class H>
+inline H half(const V& v, std::size_t which) {
+  H h;
+  std::memcpy(&h, reinterpret_cast<const char*>(&v) + which * sizeof h, sizeof h);
+  return h;
+}
+
+// The best of all lanes, by halving: branches on single lanes would be guessed wrong too often.
+template <class T, std::size_t L>
+inline void reduce(const ArgMax<T, L>& best, T* value, std::size_t* index) {
+  if constexpr (L == 1) {
+    *value = best.value[0];
+    *index = static_cast<std::size_t>(best.index[0]);
+  } else {
+    using Index = typename IndexOf<T>::type;
+    ArgMax<T, L / 2> low{half<Vector<T, L>, Vector<T, L / 2>>(best.value, 0),
+                         half<Vector<Index, L>, Vector<Index, L / 2>>(best.index, 0)};
+    low.look(half<Vector<T, L>, Vector<T, L / 2>>(best.value, 1),
+             half<Vector<Index, L>, Vector<Index, L / 2>>(best.index, 1));
+    reduce(low, value, index);
+  }
+}
+
+template <class T, std::size_t L>
+inline T least(Vector<T, L> v) {
+  if constexpr (L == 1) {
+    return v[0];
+  } else {
+    const auto low = half<Vector<T, L>, Vector<T, L / 2>>(v, 0);
+    const auto high = half<Vector<T, L>, Vector<T, L / 2>>(v, 1);
+    return least<T, L / 2>(low < high ? low : high);
+  }
+}
+
+template <class Index, std::size_t L>
+inline Vector<Index, L> count_up() {
+  Vector<Index, L> v{};
+  for (std::size_t l = 0; l < L; ++l) v[l] = static_cast<Index>(l);
+  return v;
+}
+
+}  // namespace
+}  // namespace onefit
