@@ -29,15 +29,19 @@
 
 namespace onefit {
 
-// A solution and the columns of T that are there. A column has the offset first, then the
-// variables.
+// A solution and the columns of T that are there. Variables have an order of their own here: those
+// of the pivot, then the others with those first that are likely to move to another limit. Most
+// never do: of the variables that are not near, only the end is looked at, and where one is beyond
+// its limit there the path is followed again with all of them.
 struct PivotedSolution {
   const Problem* problem;
   const Solution* solution;
-  std::span<const bool> in_pivot;           // whether b is an output
-  std::span<const double> ridge;            // in T on the diagonal of K
-  const double* columns;                    // each of size() + 1 entries
-  std::span<const std::int32_t> column_of;  // of a variable; -1 where there is none
+  std::span<const std::int32_t> order;      // variables by place
+  std::size_t n_pivot;                      // places whose b is an output
+  std::size_t n_near;                       // places that are looked at all along
+  double ridge;                             // in T on the diagonal of K
+  const double* columns;                    // each with the offset, then an entry for each place
+  std::span<const std::int32_t> column_of;  // of a place; -1 where there is none
 };
 
 struct PathEnd {
@@ -45,11 +49,11 @@ struct PathEnd {
   Kind kind = Kind::LeftOpen;
   double u = 0.0;              // of the variable that left, at the end
   double gap = 0.0;            // of the KKT conditions there
-  std::size_t missing = 0;     // the variable whose column is needed
+  std::size_t missing = 0;     // the place whose column is needed
   std::int64_t n_swapped = 0;  // changes of what is held
 };
 
-// The ends of the paths of some variables of a problem with one group.
+// The ends of the paths of the variables at some places, of a problem with one group.
 std::vector<PathEnd> follow_paths(const PivotedSolution& start,
                                   std::span<const std::int32_t> leaving, std::size_t threads);
 

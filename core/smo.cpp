@@ -7,7 +7,6 @@
 #include <type_traits>
 
 #include "active.hpp"
-#include "certificate.hpp"
 #include "gap_watch.hpp"
 #include "kkt.hpp"
 #include "likely_rows.hpp"
@@ -15,6 +14,7 @@
 #include "passes.hpp"
 #include "precise.hpp"
 #include "progress_watch.hpp"
+#include "sign_watch.hpp"
 
 namespace onefit {
 namespace {
@@ -40,12 +40,6 @@ constexpr std::size_t kFewRows = 200;
 // many times the number of variables).
 constexpr std::int64_t kPatience = 10000;
 constexpr std::int64_t kPatiencePerVariable = 100;
-
-// Where only a sign is asked it is looked for at the start, then each time the iterations have
-// doubled, from the first of these numbers to the second; until then no variable is dropped. Most
-// signs are known by then, if they are before the end.
-constexpr std::int64_t kFirstProof = 4;
-constexpr std::int64_t kLastProof = 64;
 
 enum class End { GapReached, MaxIter, Stalled, EntriesTooCoarse, Interrupted, SignProven };
 
@@ -93,7 +87,8 @@ class Smo {
       if (end == End::SignProven) {
         // Again in double precision.
         const double offset = conditions<float>(problem_, beta_, gradient_).groups[0].offset();
-        if (proves_sign(gradient_.data(), offset)) return finish(Status::SignProven);
+        if (sign_.proves(n_iter_, beta_, gradient_.data(), offset))
+          return finish(Status::SignProven);
         continue;
       }
       if (full_gap() < settings_.tol) {
@@ -346,13 +341,12 @@ class Smo {
           return End::EntriesTooCoarse;
         }
       }
-      if (proof_is_due()) {
-        next_proof_ = std::max(kFirstProof, 2 * n_iter_);
+      if (active_.size() == n_ && sign_.is_due(n_iter_)) {
         const auto up = static_cast<double>(groups[0].max_up);
         const auto low = static_cast<double>(groups[0].min_low);
-        if (proves_sign(g, (up + low) / 2)) return End::SignProven;
+        if (sign_.proves(n_iter_, beta_, g, (up + low) / 2)) return End::SignProven;
       }
-      if (may_shrink && !looks_for_proof() && --until_shrink <= 0) {
+      if (may_shrink && !sign_.looks(n_iter_) && --until_shrink <= 0) {
         until_shrink = shrink_every;
         if (shrink(g, groups)) {
           sweep<G>(g, nullptr, nullptr, G{0}, groups);
@@ -407,20 +401,6 @@ class Smo {
       progress_.add(step * (slope - 0.5 * step * curvature));
       if (progress_.stands_still()) return End::Stalled;
     }
-  }
-
-  bool looks_for_proof() const { return problem_.sign_of && n_iter_ <= kLastProof; }
-  bool proof_is_due() const {
-    return looks_for_proof() && n_iter_ >= next_proof_ && active_.size() == n_;
-  }
-
-  template <class G>
-  bool proves_sign(const G* g, double offset) {
-    const std::size_t query = *problem_.sign_of;
-    if (distance_.empty()) {
-      distance_ = feature_distances(store_, problem_, query, settings_.threads);
-    }
-    return proven_sign(problem_, query, beta_, g, offset, distance_) != 0;
   }
 
   // How far the gap has come from where it was to the tolerance, on a logarithmic scale.
@@ -499,15 +479,14 @@ class Smo {
   LikelyRows likely_;
   std::vector<std::int32_t> also_;
   std::vector<float> zeros_;
-  std::vector<float> distance_;  // of all variables to the one whose sign is asked
 
   bool seeded_ = false;  // whether the variables are near their optimum
   std::int64_t n_iter_ = 0;
   std::int64_t until_poll_ = 0;
-  std::int64_t next_proof_ = 0;
   NewtonSchedule newton_;
   double first_gap_ = 0.0;
   ProgressWatch progress_{n_};
+  SignWatch sign_{store_, problem_};
 };
 
 }  // namespace

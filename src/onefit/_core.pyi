@@ -186,7 +186,7 @@ class PathEnd:
 
     @property
     def missing(self) -> int:
-        """The variable whose column is needed, or -1."""
+        """The place whose column is needed, or -1."""
 
     @property
     def u(self) -> float: ...
@@ -197,9 +197,9 @@ class PathEnd:
     @property
     def n_swapped(self) -> int: ...
 
-def follow_paths(problem: Problem, solution: Solution, in_pivot: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)], ridge: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], columns: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], column_of: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], leaving: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], threads: int = 1) -> list[PathEnd]:
+def follow_paths(problem: Problem, solution: Solution, order: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_pivot: int, n_near: int, ridge: float, columns: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], column_of: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], leaving: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], threads: int = 1) -> list[PathEnd]:
     """
-    The optima that a solution moves to when one of the variables `leaving` goes to zero, for each of them. Rows of `columns` are changes of the offset and of every variable with the input of one; column_of says of which, with -1 for none.
+    The optima that a solution moves to when the variable at one of the places `leaving` goes to zero, for each of them. `order` has the variables by place. Rows of `columns` are changes of the offset and at every place with the input of one; column_of says of which, with -1 for none.
     """
 
 def use_lapack(potrf: CapsuleType, trsv: CapsuleType) -> None:

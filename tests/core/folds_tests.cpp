@@ -268,7 +268,7 @@ TEST(an_average_start_keeps_what_the_bounds_allow) {
       const double b = std::clamp(full.beta[v], fold.lower[v], fold.upper[v]);
       free.push_back(b > fold.lower[v] && b < fold.upper[v] && (kind != Kind::Svr || b != 0.0));
     }
-    const std::vector<double> start = average_start(fold, full.beta);
+    const std::vector<double> start = average_start(fold, full);
     const std::vector<double> expected = spread(fold, free, full.beta);
     check_within(fold, start);
     for (std::size_t v = 0; v < fold.size(); ++v) CHECK(std::abs(start[v] - expected[v]) < 1e-9);

@@ -5,6 +5,10 @@ solved from that fit on the same kernel rows, and only where :mod:`onefit.loo.ch
 nothing. Of several classes only the pairs with the row's class change. The gradient of the left-out
 row is its decision value.
 
+Where leaving a row out changes nothing but its bound, the optimum is followed from the one fit to
+the other (:mod:`onefit.loo.paths`); else, and where the side that this leads to is in doubt, it is
+solved for.
+
 With ``class_weight="balanced"`` every bound changes with the row, with ``gamma="scale"`` the
 kernel, and with ν the sums: there nothing is proven, and all rows are solved.
 """
@@ -45,7 +49,7 @@ from onefit.loo.checks import (
     not_support,
     rules,
 )
-from onefit.loo.paths import Paths
+from onefit.loo.paths import LEAST_TOL, Paths
 from onefit.memory import budget_bytes
 from onefit.problem import class_pairs
 from onefit.report.progress import shown
@@ -55,6 +59,9 @@ from onefit.solver import solve, warn_if_unfinished
 # Problems that the core is handed at a time: enough to hide the way there, and few enough for a
 # progress bar to move.
 AT_A_TIME = 32
+
+# The fit on all rows is solved to this share of the tolerance before paths are followed from it.
+TIGHTER = 0.1
 
 # Values below this cannot be decided: entries of the kernel are not known that well.
 TIGHTEST = 1e-8
@@ -138,7 +145,12 @@ class LeaveOneOutFit:
         self._problems = [problem.to_core() for problem in self.whole.problems]
         self._kernel = SharedKernel(self.machine, self.X, self.whole.order)
         self._store = self._kernel.store(self._kernel.of_all)
-        self._solved, self.full_work = solve_full(self._store, self._problems, self._settings)
+        # Paths end as exact as they start, and rows whose side is not sure take a solver.
+        tol = self._settings.tol
+        if self._follows and tol * TIGHTER >= LEAST_TOL:
+            tol *= TIGHTER
+        full = replace(self._settings, tol=tol)
+        self._solved, self.full_work = solve_full(self._store, self._problems, full)
         self.full = self._full_values()
 
     # ---- rows and their problems ----------------------------------------------------------------
@@ -314,7 +326,8 @@ class LeaveOneOutFit:
                 work.seconds -= began
                 began = perf_counter()
                 work.seconds += began
-                if not classifies or abs(value) >= MARGIN * end.gap:
+                sure = not classifies or abs(value) >= MARGIN * end.gap
+                if sure and end.gap < self._settings.tol:
                     undecided[number][end.variable] = False
                     for values in (found.values, found.signs, found.reached):
                         values[row, number] = scale * value

@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,10 +51,18 @@ LEAST_TOL = 1e-5
 # With more free rows their inverse takes longer than the paths save.
 MOST_FREE = 4000
 
+# What paths move is looked at all along in rows that are so near to being free; columns are made
+# beforehand of those that are nearer.
+NEAR = 0.3
+LIKELY = 0.03
+
 # Columns that are made at a time, and paths that are followed at a time: between them Ctrl-C gets
 # through.
 COLUMNS_AT_A_TIME = 512
 PATHS_AT_A_TIME = 64
+
+
+Places: TypeAlias = NDArray[np.int32]  # in the order of a problem's variables that paths have
 
 
 @dataclass(frozen=True)
@@ -82,53 +91,63 @@ class Paths:
         solution = solved.solution
         n, beta = len(problem.rows), solution.beta
         inside = (beta > problem.lower) & (beta < problem.upper)
-        self._free = inside & (beta != 0) if problem.kink > 0 else inside
-        self._in, self._out = np.flatnonzero(self._free), np.flatnonzero(~self._free)
+        is_free = inside & (beta != 0) if problem.kink > 0 else inside
+        self._n_free = int(is_free.sum())
         self._room = min(n, int(budget_bytes // (8 * (n + 1))))  # for so many columns
         self.available = (
             problem.split is None
             and solution.status == _core.Status.converged
             and settings.tol >= LEAST_TOL
-            and 1 <= len(self._in) <= min(MOST_FREE, self._room)
+            and 1 <= self._n_free <= min(MOST_FREE, self._room)
         )
         if not self.available:
             return
+        distance = _distances_to_limits(problem, solution)
+        distance[is_free] = -1.0
+        self._order = np.argsort(distance, kind="stable").astype(np.int32)  # variables by place
+        self._n_near = int(np.count_nonzero(distance < NEAR))
+        self._n_likely = int(np.count_nonzero(distance < LIKELY))
         self._column_of = np.full(n, -1, dtype=np.int32)
         self._columns = np.empty((self._room, n + 1))
         self._n_columns = 0
-        self._ridge = np.zeros(n)
         self.available = self._pivot()
 
     def without(self, variables: NDArray[np.intp]) -> Iterator[End]:
         """Where the paths of these variables end; some do not, and are missing."""
-        waiting = variables
-        while self.available and len(waiting):
-            self._add(waiting[self._column_of[waiting] < 0])
-            waiting = waiting[self._column_of[waiting] >= 0]
+        if not self.available or len(variables) == 0:
+            return
+        place = np.empty_like(self._order)
+        place[self._order] = np.arange(len(place), dtype=np.int32)
+        leaving = place[variables]
+        self._add(np.union1d(leaving, np.arange(self._n_free, self._n_likely, dtype=np.int32)))
+        while len(leaving):
+            leaving = leaving[self._column_of[leaving] >= 0]
             needed: set[int] = set()
             again: list[int] = []
-            for first in range(0, len(waiting), PATHS_AT_A_TIME):
-                some = waiting[first : first + PATHS_AT_A_TIME]
-                for variable, end in zip(some, self._follow(some), strict=True):
+            for first in range(0, len(leaving), PATHS_AT_A_TIME):
+                some = leaving[first : first + PATHS_AT_A_TIME]
+                for at, end in zip(some, self._follow(some), strict=True):
                     if end.reached:
-                        yield End(int(variable), end.u, end.gap, end.n_swapped)
+                        yield End(int(self._order[at]), end.u, end.gap, end.n_swapped)
                     elif end.missing >= 0:
                         needed.add(end.missing)
-                        again.append(int(variable))
+                        again.append(at)
             if len(needed) > self._room:
                 return
-            self._add(np.array(sorted(needed), dtype=np.intp))
-            waiting = np.array(again, dtype=np.intp)
+            self._add(np.array(sorted(needed), dtype=np.int32))
+            leaving = np.array(again, dtype=np.int32)
 
-    def _follow(self, variables: NDArray[np.intp]) -> list[_core.PathEnd]:
+    def _follow(self, leaving: Places) -> list[_core.PathEnd]:
         return _core.follow_paths(
             self._problem,
             self._solution,
-            self._free,
+            self._order,
+            self._n_free,
+            self._n_near,
             self._ridge,
             self._columns,
             self._column_of,
-            variables.astype(np.int32),
+            leaving,
             threads=self._threads,
         )
 
@@ -136,61 +155,70 @@ class Paths:
 
     def _pivot(self) -> bool:
         """Inverts the part of the free rows and makes their columns; False where that fails."""
-        n_free = len(self._in)
-        within = self._entries(self._in, self._in)
-        self._ridge[:] = RIDGE * np.abs(within.diagonal()).mean()
+        n_free = self._n_free
+        free = np.arange(n_free, dtype=np.int32)
         bordered = np.ones((n_free + 1, n_free + 1))
         bordered[0, 0] = 0.0
-        bordered[1:, 1:] = within + np.diag(self._ridge[self._in])
+        bordered[1:, 1:] = self._entries(free, slice(n_free))
+        diagonal = bordered.diagonal()[1:]
+        self._ridge = RIDGE * float(np.abs(diagonal).mean())
+        bordered[1 + free, 1 + free] += self._ridge
         try:
             with _get_threadpool_controller().limit(limits=self._threads, user_api="blas"):
                 inverse = linalg.inv(bordered, overwrite_a=True, check_finite=False)
         except linalg.LinAlgError:
             return False
-        self._inverse: Floats = np.asarray(inverse)
-        if not np.isfinite(self._inverse).all():
+        if not np.isfinite(inverse).all():
             return False
-        self._across = np.ones((len(self._out), n_free + 1))
-        self._across[:, 1:] = self._entries(self._in, self._out).T
-        self._add(self._in)
+        self._inverse: Floats = np.asarray(inverse)
+        self._across = np.ones((n_free + 1, len(self._order) - n_free))
+        self._across[1:] = self._entries(free, slice(n_free, None))
+        self._add(free)
         return True
 
-    def _add(self, variables: NDArray[np.intp]) -> None:
-        """Makes the columns of variables, as many as there is room for."""
-        variables = variables[: self._room]
-        self._room -= len(variables)
-        for first in range(0, len(variables), COLUMNS_AT_A_TIME):
-            some = variables[first : first + COLUMNS_AT_A_TIME]
-            inside = self._free[some]
+    def _add(self, places: Places) -> None:
+        """Makes the columns of places that have none, as many as there is room for."""
+        places = places[self._column_of[places] < 0][: self._room]
+        self._room -= len(places)
+        for first in range(0, len(places), COLUMNS_AT_A_TIME):
+            some = places[first : first + COLUMNS_AT_A_TIME]
+            within, across = some[some < self._n_free], some[some >= self._n_free]
             # Threads that have to be woken up take longer than small products do.
             with _get_threadpool_controller().limit(limits=self._threads, user_api="blas"):
-                within = self._columns_within(some[inside])
-                across = self._columns_across(some[~inside])
-            self._place(some[inside], within)
-            self._place(some[~inside], across)
+                self._place(within, *self._columns_within(within))
+                self._place(across, *self._columns_across(across))
 
-    def _columns_within(self, variables: NDArray[np.intp]) -> tuple[Floats, Floats]:
+    def _columns_within(self, places: Places) -> tuple[Floats, Floats]:
         """Changes of offset and free β, and of the others' u, with u of some free rows."""
-        of_inverse = self._inverse[1 + np.searchsorted(self._in, variables)]  # it is symmetric
-        return -of_inverse, of_inverse @ self._across.T
+        of_inverse = self._inverse[1 + places]  # it is symmetric
+        return -of_inverse, of_inverse @ self._across
 
-    def _columns_across(self, variables: NDArray[np.intp]) -> tuple[Floats, Floats]:
+    def _columns_across(self, places: Places) -> tuple[Floats, Floats]:
         """The same with β of some other rows."""
-        places = np.searchsorted(self._out, variables)
-        weights = self._across[places] @ self._inverse
-        inner = self._entries(variables, self._out)
-        inner[np.arange(len(places)), places] += self._ridge[variables]
-        return -weights, weights @ self._across.T - inner
+        others = places - self._n_free
+        weights = self._across[:, others].T @ self._inverse
+        changes = weights @ self._across
+        changes -= self._entries(places, slice(self._n_free, None))
+        changes[np.arange(len(others)), others] -= self._ridge
+        return -weights, changes
 
-    def _place(self, variables: NDArray[np.intp], parts: tuple[Floats, Floats]) -> None:
-        first, last = self._n_columns, self._n_columns + len(variables)
-        columns = self._columns[first:last]
-        columns[:, 0] = parts[0][:, 0]
-        columns[:, 1 + self._in] = parts[0][:, 1:]
-        columns[:, 1 + self._out] = parts[1]
-        self._column_of[variables] = np.arange(first, last)
+    def _place(self, places: Places, offset_and_free: Floats, others: Floats) -> None:
+        first, last = self._n_columns, self._n_columns + len(places)
+        self._columns[first:last, : self._n_free + 1] = offset_and_free
+        self._columns[first:last, self._n_free + 1 :] = others
+        self._column_of[places] = np.arange(first, last)
         self._n_columns = last
 
-    def _entries(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Floats:
-        block = self._store.block(self._rows[rows], self._rows[columns])
-        return np.asarray(block, dtype=np.float64)
+    def _entries(self, places: Places, others: slice) -> NDArray[np.float32]:
+        rows = self._rows[self._order]
+        return self._store.block(rows[places], rows[others])
+
+
+def _distances_to_limits(problem: Problem, solution: _core.Solution) -> Floats:
+    """How far u of a row at a bound (or at the kink) is from where it would be free."""
+    u = solution.gradient - solution.offset
+    beta, kink = solution.beta, problem.kink
+    above = np.where(beta < 0, -kink, kink) - u  # until it rises
+    below = u - np.where(beta > 0, kink, -kink)
+    distance = np.where(beta < problem.upper, above, np.inf)
+    return np.minimum(distance, np.where(beta > problem.lower, below, np.inf))
