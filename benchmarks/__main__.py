@@ -54,6 +54,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--rows", type=_positive(int), metavar="N", help="of each data set of paper (default: 2000)"
     )
+    parser.add_argument(
+        "--realisations", type=_positive(int), metavar="N", help="of loo-paper (default: 5)"
+    )
     parser.add_argument("--min-rows", type=_positive(int), default=1, metavar="N")
     parser.add_argument("--max-rows", type=_positive(int), metavar="N")
     parser.add_argument(
