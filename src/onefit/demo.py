@@ -37,7 +37,7 @@ def timed_pair(
 
 
 def breast_cancer() -> list[Comparison]:
-    """A fit, a prediction, cross-validations and a leave-one-out on scikit-learn's breast cancer data."""
+    """A fit, a prediction, folds and a leave-one-out on scikit-learn's breast cancer data."""
     X, y = load_breast_cancer(return_X_y=True)
     X = StandardScaler().fit_transform(X)
     theirs, ours = sklearn_svm.SVC(C=10), SVC(C=10)
