@@ -9,7 +9,8 @@ those that come from elsewhere (Diabetis, Heart) or as codes (Flare, Splice) are
 
 The paper's C is 10^(i log(500) / 7), 1 to 500 with the decimal logarithm. Its kernel is printed as
 exp(-2^(11 i / 7) |x - x'|^2). With γ from 1 to 2,048 all rows of most data sets would be far from
-each other, and its errors out of reach: γ = 2^(-11 i / 7) is meant, 1 to 1/2,048.
+each other, and its errors out of reach: Twonorm has 46 % at best on its first training set, Heart
+41 %, where the paper has 2 and 14. γ = 2^(-11 i / 7) is meant, 1 to 1/2,048.
 """
 
 from __future__ import annotations
