@@ -2,9 +2,9 @@
 
 A row is predicted by the fit to all others, solved to ``TIGHT``. No rule settles a row and no proof
 ends a solve. Up to ``ALL_COLD`` rows every left-out problem starts from nothing. Of larger data
-sets all are solved to ``FIRST``, from the fit on all rows, and from nothing to ``TIGHT`` where a
-decision value is smaller than ``UNSURE``: ten thousand times the first tolerance, by which no sign
-changes.
+sets all are solved to ``FIRST``, from the fit on all rows, and from nothing to ``TIGHT`` where the
+prediction would be another one if decision values below ``UNSURE`` had the other sign. That is ten
+thousand times the first tolerance.
 
 That is onefit's solver. The rows nearest to the boundary are fitted by scikit-learn, too.
 """
@@ -12,6 +12,7 @@ That is onefit's solver. The rows nearest to the boundary are fitted by scikit-l
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations
 from time import perf_counter
 from typing import Any
 
@@ -87,13 +88,13 @@ def refits(estimator: Any, theirs: Any, X: Any, y: NDArray[Any]) -> Refits:
     predictions, nearest = result.predictions.copy(), _smallest(result.decision_values)
     cold = len(y)
     if not everything:
-        unsure = nearest < UNSURE
+        unsure = may_change(result.decision_values, UNSURE)
         cold = int(unsure.sum())
         if cold:
             again = _solved(ours, X, y, TIGHT, "none", unsure)
             predictions[unsure] = again.predictions[unsure]
             nearest[unsure] = _smallest(again.decision_values)[unsure]
-    rows, refitted = _nearest(theirs, X, y, nearest)
+    rows, refitted = _nearest(theirs, X, y, result.decision_values)
     return Refits(predictions, nearest, cold, rows, refitted)
 
 
@@ -111,12 +112,12 @@ def _solved(
 
 
 def _nearest(
-    estimator: Any, X: Any, y: NDArray[Any], nearest: FloatArray
+    estimator: Any, X: Any, y: NDArray[Any], values: FloatArray
 ) -> tuple[IntArray, NDArray[Any]]:
     """Return the rows nearest to the boundary, and what scikit-learn says of them."""
     end = perf_counter() + NEAREST_SECONDS
     rows, found = [], []
-    for row in np.argsort(nearest)[:NEAREST]:
+    for row in np.lexsort((_smallest(values), ~may_change(values, UNSURE)))[:NEAREST]:
         rows.append(row)
         found.append(predict_left_out(clone(estimator).set_params(tol=TIGHT), X, y, row))
         if perf_counter() > end:
@@ -128,6 +129,28 @@ def predict_left_out(estimator: Any, X: Any, y: NDArray[Any], row: int) -> Any:
     """Fit without a row and predict it."""
     others = np.delete(np.arange(len(y)), row)
     return estimator.fit(X[others], y[others]).predict(X[[row]])[0]
+
+
+def may_change(values: FloatArray, unsure: float) -> NDArray[np.bool_]:
+    """Return which rows could be predicted otherwise if values below ``unsure`` changed their sign.
+
+    With votes of pairs: the winner may lose all pairs that it wins by so little, and any other
+    class win all that it loses by so little.
+    """
+    if values.ndim == 1:
+        return np.asarray(np.abs(values) < unsure)
+    n, n_pairs = values.shape
+    n_classes = round((1 + np.sqrt(1 + 8 * n_pairs)) / 2)
+    least, most = np.zeros((n, n_classes)), np.zeros((n, n_classes))
+    for value, (i, j) in zip(values.T, combinations(range(n_classes), 2), strict=True):
+        for k, own in ((i, value), (j, -value)):
+            least[:, k] += own >= unsure
+            most[:, k] += own > -unsure
+    rows = np.arange(n)
+    winner = least.argmax(axis=1)
+    surely = least[rows, winner]
+    most[rows, winner] = -1
+    return np.asarray(surely <= most.max(axis=1))
 
 
 def _smallest(values: FloatArray) -> FloatArray:

@@ -6,6 +6,7 @@ import runpy
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import combinations, product
 from pathlib import Path
 
 import numpy as np
@@ -56,6 +57,28 @@ def test_the_reference_is_n_fits_of_scikit_learn(monkeypatch, n_classes, all_col
     assert found.refits_differ == 0
     assert len(found.refitted) == left_out.NEAREST
     assert found.cold == len(y) if all_cold else 0 < found.cold < len(y)
+
+
+def test_rows_that_small_values_decide():
+    generator = np.random.default_rng(0)
+    values = generator.normal(size=(300, 6))
+    small = np.abs(values) < 0.4
+    signs = np.array(list(product((-1, 1), repeat=6)))
+    expected = []
+    for row, of_row in zip(values, small, strict=True):
+        turned = np.where(of_row, signs, np.sign(row))
+        expected.append(len({_winner(votes) for votes in turned}) > 1)
+    found = left_out.may_change(values, 0.4)
+    assert not (np.array(expected) & ~found).any()  # none is missed
+    assert 0.1 < found.mean() < 0.9
+    np.testing.assert_array_equal(left_out.may_change(values[:, 0], 0.4), small[:, 0])
+
+
+def _winner(signs):
+    votes = np.zeros(4, dtype=int)
+    for sign, pair in zip(signs, combinations(range(4), 2), strict=True):
+        votes[pair[0] if sign > 0 else pair[1]] += 1
+    return int(votes.argmax())
 
 
 def test_one_wrong_prediction_disagrees():

@@ -70,8 +70,8 @@ class LeaveOneOut(Subject):
     rule = (
         "every row predicted by a fit to all others; onefit's predictions have to be those of"
         f" left-out problems solved to {TIGHT:g} without rules and proofs, from nothing (beyond"
-        f" {ALL_COLD} rows: to {FIRST:g}, and from nothing to {TIGHT:g} where a decision value is"
-        f" below {UNSURE:g}); the {NEAREST} rows nearest to the boundary are also fitted by"
+        f" {ALL_COLD} rows: to {FIRST:g}, and from nothing to {TIGHT:g} where decision values below"
+        f" {UNSURE:g} decide); the {NEAREST} rows nearest to the boundary are also fitted by"
         f" scikit-learn to {TIGHT:g}, as many as 20 s allow; scikit-learn's own predictions"
         " may differ where |f| of these is almost 0;"
         f" {PART_MARK.strip()} marks times that follow from {PART} rows, where all would take more"
