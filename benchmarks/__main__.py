@@ -26,7 +26,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         prog="python -m benchmarks",
         description="Compare onefit with other SVM libraries, in speed and in answers.",
     )
-    parser.add_argument("subject", help="what is compared: fit, cv, growth, paper, objective")
+    parser.add_argument(
+        "subject", help="what is compared: fit, cv, growth, loo, loo-paper, paper, objective"
+    )
     parser.add_argument(
         "--machine",
         nargs="+",
@@ -51,6 +53,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     )
     parser.add_argument(
         "--rows", type=_positive(int), metavar="N", help="of each data set of paper (default: 2000)"
+    )
+    parser.add_argument(
+        "--realisations", type=_positive(int), metavar="N", help="of loo-paper (default: 5)"
     )
     parser.add_argument("--min-rows", type=_positive(int), default=1, metavar="N")
     parser.add_argument("--max-rows", type=_positive(int), metavar="N")

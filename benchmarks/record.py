@@ -30,6 +30,10 @@ class Entry:
         return median(s.seconds for s in self.samples) / self.share if self.samples else None
 
     @property
+    def percent_done(self) -> str:
+        return f"{self.share:.0%}" if self.share >= 0.01 else f"{self.share:.1%}"
+
+    @property
     def peak_mb(self) -> float | None:
         """Return the largest peak: later runs may live in buffers the first one left."""
         return max((s.peak_mb for s in self.samples if s.peak_mb is not None), default=None)

@@ -165,7 +165,7 @@ def _judge(turns: list[Turn], subject: Subject, case: Case) -> str | None:
         else:
             reference = answered[name].answer
             turn.entry.verdict = subject.judge(turn.rival, turn.answer, reference, case)
-    return name
+    return None if subject.own_reference else name
 
 
 def _warm_up(plan: Plan) -> None:

@@ -100,7 +100,7 @@ def remarks(records: Iterable[CaseRecord]) -> list[str]:
             if entry.verdict is not None and entry.verdict.outcome is Outcome.DISAGREES:
                 found.append(f"{where} {Outcome.DISAGREES.value}: {entry.verdict.text}")
             if entry.samples and entry.share < 1:
-                found.append(f"{where}: times follow from {entry.share:.0%} of the work")
+                found.append(f"{where}: times follow from {entry.percent_done} of the work")
             if entry.not_run and entry.not_run.startswith("failed"):
                 found.append(f"{where} {entry.not_run}")
         if record.skipped:

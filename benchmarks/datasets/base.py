@@ -82,13 +82,7 @@ def npz(name: str, rows: int | None = None) -> Source:
     """
 
     def load() -> tuple[Matrix, Any]:
-        folder = os.environ.get(DATA_FOLDER)
-        if not folder:
-            raise MissingDataError(f"the environment variable {DATA_FOLDER} names no folder")
-        path = Path(folder) / f"{name}.npz"
-        if not path.is_file():
-            raise MissingDataError(f"there is no {path.name} in the folder {DATA_FOLDER} names")
-        with np.load(path) as parts:
+        with np.load(npz_path(name)) as parts:
             if "indptr" in parts:
                 values = parts["data"].astype(float)
                 X = csr_matrix((values, parts["indices"], parts["indptr"]), shape=parts["shape"])
@@ -98,6 +92,17 @@ def npz(name: str, rows: int | None = None) -> Source:
             return X[:rows], parts["y"][:rows]
 
     return load
+
+
+def npz_path(name: str) -> Path:
+    """Return where ``name.npz`` is, or raise MissingDataError."""
+    folder = os.environ.get(DATA_FOLDER)
+    if not folder:
+        raise MissingDataError(f"the environment variable {DATA_FOLDER} names no folder")
+    path = Path(folder) / f"{name}.npz"
+    if not path.is_file():
+        raise MissingDataError(f"there is no {path.name} in the folder {DATA_FOLDER} names")
+    return path
 
 
 def shuffled(source: Source) -> Source:

@@ -72,7 +72,7 @@ def row(record: CaseRecord, entry: Entry) -> tuple[str, ...]:
     if busy_cores(entry):
         check += f"; used more cores than the {entry.threads} it was told to"
     if entry.share < 1:
-        check += f"; times follow from {entry.share:.0%} of the work"
+        check += f"; times follow from {entry.percent_done} of the work"
     times = [sample.seconds / entry.share for sample in entry.samples]
     return (
         entry.rival,

@@ -63,6 +63,7 @@ class Subject(ABC):
     rule: str | None = None  # a sentence for the report: what is done, and when answers agree
     default_rivals: list[str] | None = None  # those that run when none are named; None: all
     groups: list[Group] | None = None  # its own data sets; None: those of the folder ``datasets``
+    own_reference: bool = False  # whether it judges by an answer that no rival has given
     # A rival that is expected to take longer does a part of the work, where its time follows from
     # one; and only a part if ``--patience`` is shorter.
     longest: float = math.inf  # seconds
