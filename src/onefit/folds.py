@@ -64,6 +64,7 @@ class FoldWork:
     seeded_from: str = "nothing"
     kernel_entries: int = 0
     seconds: float = 0.0
+    n_certified: int = 0  # held-out rows whose side is proven
 
 
 @dataclass

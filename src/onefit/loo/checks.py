@@ -102,12 +102,17 @@ def rules(
     return decided
 
 
+def is_inner_product(kernel: Kernel) -> bool:
+    """Whether it is known to be one; of a sigmoid it is not."""
+    return kernel.name != "sigmoid" and not (kernel.name == "poly" and kernel.coef0 < 0)
+
+
 def feature_spans(X: Matrix, kernel: Kernel | None) -> Floats | None:
     """An upper bound of ‖φ(xᵢ) - φ(xᵣ)‖² over all rows i, for each row r.
 
     None where it is not known that the kernel is an inner product: a given one, or a sigmoid.
     """
-    if kernel is None or kernel.name == "sigmoid" or (kernel.name == "poly" and kernel.coef0 < 0):
+    if kernel is None or not is_inner_product(kernel):
         return None
     with np.errstate(over="ignore"):
         if kernel.name == "poly":

@@ -65,8 +65,11 @@ class CrossFit:
         seeding: str,
         n_jobs: int | None,
         progress: bool | None = False,
+        *,
+        certify: bool = False,
     ) -> None:
         self.work: list[FoldWork] = []
+        self._certify = certify
         self.full_work: FoldWork | None = None  # of the fit on all rows, where there was one
         self._estimator = copy(estimator)  # what is fitted of it does not matter here
         self._given = X
@@ -156,6 +159,12 @@ class CrossFit:
         prepared = self._prepared(fold)
         prepared.training = fold.part.training
         prepared.solutions, prepared.model, values = self._decided(fold, solved)
+        if self._certify:
+            prepared.solutions = [self._certified(fold, prepared.solutions[0], solved.work)]
+            prepared.model = self._estimator._model(prepared.training, prepared.solutions)
+            values = self._values(
+                fold.store, prepared.training, prepared.solutions, prepared.model, fold.test
+            )
         prepared.held_out = HeldOut(self._given, fold.test, values)
         return prepared
 
@@ -194,6 +203,28 @@ class CrossFit:
             if any(s.status != _core.Status.converged for s in further):
                 return solutions, model, values
             solutions = further
+
+    def _certified(self, fold: _Begun, solution: _core.Solution, work: FoldWork) -> _core.Solution:
+        """The solution, solved on until the sides of all test rows are proven, if they can be."""
+        assert fold.part is not None
+        problem = self._problems[0].with_bounds(fold.part.bounds)
+        linear = self._whole.problems[0].linear
+        undecided = self._position[fold.test]
+        tol = min(self.settings.tol, solution.gap)
+        while True:
+            values = linear[undecided] - solution.gradient[undecided] + solution.offset
+            signs = [_core.proven_sign(fold.store, problem, solution, at) for at in undecided]
+            undecided = undecided[np.asarray(signs) * values <= 0]
+            work.n_certified = len(fold.test) - len(undecided)
+            tol /= 10
+            if len(undecided) == 0 or tol < TIGHTEST / 10:
+                return solution
+            started = problem.started(solution.beta, solution.gradient)
+            [further] = solve(fold.store, [started], replace(self.settings, tol=tol))
+            work.n_iter += further.n_iter
+            if further.status != _core.Status.converged:
+                return solution
+            solution = further
 
     def _values(
         self,

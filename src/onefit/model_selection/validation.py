@@ -18,9 +18,12 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import indexable
 from sklearn.utils.validation import _num_samples
 
+from onefit.estimators import SVC
 from onefit.estimators.base import KernelMachine
 from onefit.estimators.classification import KernelClassifier
 from onefit.estimators.given import Split
+from onefit.kernels import Kernel
+from onefit.loo.checks import is_inner_product
 from onefit.model_selection import quick
 from onefit.model_selection.crossfit import CrossFit, are_different, can_share
 from onefit.model_selection.each_row import EachRow, Wanted, each_row, leaves_each_row_out
@@ -54,6 +57,7 @@ def cross_validate(
     return_indices: bool = False,
     error_score: Any = np.nan,
     seeding: str = "auto",
+    certify: bool = False,
     progress: bool | None = None,
 ) -> CrossValidation:
     """Scores of an estimator on every fold: :func:`sklearn.model_selection.cross_validate`, faster.
@@ -83,6 +87,12 @@ return_train_score, return_estimator, return_indices, error_score
         before, from 2,000 rows and about ten folds on and with two classes or in regression, else
         nothing. The other names also have the transformers of a pipeline fitted once on all rows,
         only for the starts.
+    certify : bool, default=False
+        Whether to prove on which side of the boundary each held-out row falls at the optimum, by
+        the certificate of :func:`leave_one_out`, and to solve on where that is not proven: such
+        predictions hold whatever ``tol`` is. For ``SVC`` of two classes with a linear, polynomial
+        (``coef0`` not negative) or RBF kernel, and its accuracy. The ledger counts the rows;
+        those that are not proven are too near to the boundary, or the offset is not unique.
     progress : bool or None, default=None
         Whether to show a progress bar. None shows it in a terminal or notebook when the work is
         long.
@@ -105,6 +115,7 @@ return_train_score, return_estimator, return_indices, error_score
         seeding,
         progress,
         Wanted.LABELS if plain and own else Wanted.MODELS,
+        certify=certify,
     )
     if isinstance(folds, EachRow):
         scores = CrossValidation(folds.scores())
@@ -173,11 +184,12 @@ def cross_val_score(
     pre_dispatch: int | str = "2*n_jobs",
     error_score: Any = np.nan,
     seeding: str = "auto",
+    certify: bool = False,
     progress: bool | None = None,
 ) -> NDArray[np.float64]:
     """Scores of every fold: :func:`sklearn.model_selection.cross_val_score`, faster.
 
-    See :func:`cross_validate` for ``seeding`` and ``progress``.
+    See :func:`cross_validate` for ``seeding``, ``certify`` and ``progress``.
     """
     # As scikit-learn does it: one score, under one name.
     if not (isinstance(estimator, KernelMachine) and quick.is_own_score(estimator, scoring)):
@@ -195,6 +207,7 @@ def cross_val_score(
         pre_dispatch=pre_dispatch,
         error_score=error_score,
         seeding=seeding,
+        certify=certify,
         progress=progress,
     )
     scores: NDArray[np.float64] = results["test_score"]
@@ -214,11 +227,12 @@ def cross_val_predict(
     pre_dispatch: int | str = "2*n_jobs",
     method: str = "predict",
     seeding: str = "auto",
+    certify: bool = False,
     progress: bool | None = None,
 ) -> Any:
     """Predictions of held-out rows: :func:`sklearn.model_selection.cross_val_predict`, faster.
 
-    See :func:`cross_validate` for ``seeding`` and ``progress``.
+    See :func:`cross_validate` for ``seeding``, ``certify`` and ``progress``.
     """
     wanted = {"predict": Wanted.LABELS, "decision_function": Wanted.VALUES}
     folds, cv, groups = _folds(
@@ -233,6 +247,7 @@ def cross_val_predict(
         progress,
         wanted.get(method, Wanted.MODELS) if hasattr(estimator, method) else Wanted.MODELS,
         encode=method == "decision_function",
+        certify=certify,
     )
     if isinstance(folds, EachRow):
         return folds.predictions if method == "predict" else folds.values
@@ -262,6 +277,7 @@ def _folds(
     progress: bool | None,
     wanted: Wanted,
     encode: bool = False,
+    certify: bool = False,
 ) -> tuple[CrossFit | EachRow | Chain | None, Any, Any]:
     """The folds of a machine of ours, fitted together, or of a pipeline that ends in one.
 
@@ -272,6 +288,8 @@ def _folds(
     if seeding != "auto" and seeding not in STRATEGIES:
         allowed = ", ".join(repr(name) for name in ("auto", *STRATEGIES))
         raise ValueError(f"seeding must be one of {allowed}; got {seeding!r}.")
+    if certify:
+        _check_can_be_certified(estimator, y)
     ours = isinstance(estimator, KernelMachine)
     routed = get_config().get("enable_metadata_routing", False)
     if routed or y is None or not (ours or last_machine(estimator) is not None):
@@ -282,8 +300,24 @@ def _folds(
     if encode:  # as scikit-learn does, for columns in one order
         y = np.unique(y, return_inverse=True)[1]
     given, how = (estimator, X, y, splits, params or {}), (n_jobs, seeding, progress)
-    folds = _together(*given, *how, wanted) if ours else _one_by_one(*given, *how)
+    folds = _together(*given, *how, wanted, certify) if ours else _one_by_one(*given, *how)
+    if certify and folds is None:
+        raise ValueError(
+            "certify=True needs folds of different rows, and no params but sample_weight."
+        )
     return folds, splits, None
+
+
+def _check_can_be_certified(estimator: Any, y: Any) -> None:
+    ours = isinstance(estimator, SVC) and isinstance(estimator.kernel, str)
+    kernel = Kernel(estimator.kernel, coef0=estimator.coef0) if ours else None
+    known = kernel is not None and kernel.name != "precomputed" and is_inner_product(kernel)
+    if known and len(np.unique(np.asarray(y))) == 2:
+        return
+    raise ValueError(
+        "certify=True is for onefit's SVC of two classes with kernel='linear', 'rbf' or 'poly' "
+        f"(coef0 >= 0); got {estimator!r} and {len(np.unique(np.asarray(y)))} classes."
+    )
 
 
 def _together(
@@ -296,6 +330,7 @@ def _together(
     seeding: str,
     progress: bool | None,
     wanted: Wanted,
+    certify: bool,
 ) -> CrossFit | EachRow | None:
     """The folds of a machine."""
     if set(params) - {"sample_weight"} or not can_share(machine, X, splits):
@@ -303,17 +338,19 @@ def _together(
     weights = params.get("sample_weight")
     try:
         machine._validate_params()
-        if worker_processes(n_jobs, len(splits)) > 1:
+        if worker_processes(n_jobs, len(splits)) > 1 and not certify:
             return ProcessFit(machine, X, y, weights, splits, seeding, n_jobs, progress)
         if (
             wanted is not Wanted.MODELS
+            and not certify
             and seeding in SEEDINGS
             and leaves_each_row_out(splits, _num_samples(X))
         ):
             rows = each_row(machine, X, y, weights, splits, seeding, n_jobs, progress, wanted)
             if rows is not None:
                 return rows
-        return CrossFit(machine, X, y, weights, splits, seeding, n_jobs, progress)
+        how = (seeding, n_jobs, progress)
+        return CrossFit(machine, X, y, weights, splits, *how, certify=certify)
     except (TypeError, ValueError):  # for scikit-learn to say, fold by fold
         return None
 

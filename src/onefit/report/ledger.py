@@ -24,6 +24,10 @@ class Ledger:
         return sum(work.kernel_entries for work in self._all())
 
     @property
+    def n_certified(self) -> int:
+        return sum(work.n_certified for work in self._all())
+
+    @property
     def seconds(self) -> float:
         return sum(work.seconds for work in self._all())
 
@@ -38,7 +42,10 @@ class Ledger:
         for number, fold in enumerate(self.folds):
             lines.append(_line(str(number), fold.seeded_from, fold))
         total = FoldWork(self.n_iter, "", self.kernel_entries, self.seconds)
-        return "\n".join([*lines, _line("total", "", total)])
+        lines.append(_line("total", "", total))
+        if self.n_certified:
+            lines.append(f"{self.n_certified:,} held-out rows are certified")
+        return "\n".join(lines)
 
 
 def _line(name: str, source: str, work: FoldWork) -> str:
