@@ -14,8 +14,10 @@ from sklearn.preprocessing import StandardScaler
 from strategies import classifications, drawn, regressions
 
 from onefit import SVC, SVR, NuSVC, NuSVR, _core, cross_val_predict
-from onefit.kernels import Kernel
-from onefit.loo.approximate import Estimates, Fit, FreeSet, kernel_diagonal, left_out
+from onefit.kernels import Kernel, kernel_diagonal
+from onefit.loo.approximate import Estimates, left_out
+from onefit.loo.fits import Fit
+from onefit.loo.free_set import FreeSet
 from onefit.problem import Problem
 from onefit.solver import Settings, solve
 from onefit.voting import votes

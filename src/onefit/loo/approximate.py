@@ -33,22 +33,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.linalg.blas import dger
-from scipy.linalg.lapack import dpotrf, dpotri, dpstrf
 
 from onefit import _core
-from onefit.kernels import Floats, Kernel, Matrix
+from onefit.kernels import Floats
+from onefit.loo.fits import Fit, Indices
+from onefit.loo.free_set import INDEPENDENT, FreeSet, Singles, blocks
 from onefit.memory import ALWAYS
-from onefit.problem import Problem, nu_svc_model, nu_svr_model
-
-Indices = NDArray[np.intp]
-Singles = NDArray[np.float32]
-
-# A row depends on others if they explain all but this share of the largest diagonal entry. Less may
-# be rounding of the entries, which are in single precision.
-INDEPENDENT = 1e-5
 
 # What a kernel entry and its products are known to, as a share of a diagonal entry.
 ROUNDING = 1e-6
@@ -61,100 +52,6 @@ CAUTION = 2.0
 # A value of a regression is in doubt if its range is wider than this share of the typical error:
 # the error of others was at most 0.23 of it on 12 cases, and 0.52 with a share of 0.5.
 WIDE = 0.25
-
-
-@dataclass(frozen=True)
-class Fit:
-    """A solved C-SVC or ε-SVR, or what a ν-SVC or ν-SVR is equivalent to."""
-
-    rows: NDArray[np.int32]  # of the store
-    values: Floats  # of the decision function at these rows
-    above: Floats  # by which targets are above these values; free rows: 0, or ±ε
-    beta: Floats
-    lower: Floats
-    upper: Floats
-    kink: float = 0.0  # ε
-    is_determined: bool = True  # or a ν-SVC without a margin
-
-    @classmethod
-    def of(cls, problem: Problem, solution: _core.Solution, tol: float) -> Fit:
-        """The fit of any of the four machines; ``tol`` is the tolerance that it was solved to."""
-        if problem.split is None:
-            return cls._plain(problem, solution)
-        n = problem.split
-        if 2 * n == len(problem.rows) and np.array_equal(problem.rows[:n], problem.rows[n:]):
-            return cls._of_nu_svr(problem, solution)
-        return cls._of_nu_svc(problem, solution, tol)
-
-    @classmethod
-    def _plain(cls, problem: Problem, solution: _core.Solution) -> Fit:
-        above = solution.gradient - solution.offset
-        return cls(
-            problem.rows,
-            problem.linear - above,
-            above,
-            solution.beta,
-            problem.lower,
-            problem.upper,
-            problem.kink,
-        )
-
-    @classmethod
-    def _of_nu_svc(cls, problem: Problem, solution: _core.Solution, tol: float) -> Fit:
-        """The C-SVC with C = 1/ρ."""
-        beta, intercept, rho, has_margin = nu_svc_model(solution, tol)
-        values = intercept - solution.gradient / rho
-        sides = np.where(np.arange(len(beta)) < (problem.split or 0), 1.0, -1.0)
-        return cls(
-            problem.rows,
-            values,
-            sides - values,
-            beta,
-            problem.lower / rho,
-            problem.upper / rho,
-            is_determined=has_margin,
-        )
-
-    @classmethod
-    def _of_nu_svr(cls, problem: Problem, solution: _core.Solution) -> Fit:
-        """The ε-SVR with the width that was found."""
-        beta, intercept, epsilon = nu_svr_model(solution)
-        n = len(beta)
-        above = solution.gradient[:n] - intercept
-        return cls(
-            problem.rows[:n],
-            problem.linear[:n] - above,
-            above,
-            beta,
-            problem.lower[n:],
-            problem.upper[:n],
-            epsilon,
-        )
-
-    @property
-    def takes_part(self) -> NDArray[np.bool_]:
-        return self.lower < self.upper
-
-    @property
-    def is_free(self) -> NDArray[np.bool_]:
-        inside: NDArray[np.bool_] = (self.beta > self.lower) & (self.beta < self.upper)
-        return inside & (self.beta != 0) if self.kink > 0 else inside
-
-    def room(self, rows: Indices) -> tuple[Floats, Floats]:
-        """By how much free coefficients can fall and rise; with a kink 0 is a bound."""
-        beta, lower, upper = self.beta[rows], self.lower[rows], self.upper[rows]
-        if self.kink > 0:
-            lower, upper = np.where(beta > 0, 0.0, lower), np.where(beta < 0, 0.0, upper)
-        return beta - lower, upper - beta
-
-    def slack(self, rows: Indices) -> tuple[Floats, Floats]:
-        """By how much values may fall and rise before rows that are not free would become so."""
-        beta, above, kink = self.beta[rows], self.above[rows], self.kink
-        most = np.where(beta < 0, -kink, kink)  # of a coefficient that could rise
-        least = np.where(beta > 0, kink, -kink)
-        fall = np.where(beta < self.upper[rows], most - above, np.inf)
-        rise = np.where(beta > self.lower[rows], above - least, np.inf)
-        return np.maximum(fall, 0.0), np.maximum(rise, 0.0)
 
 
 @dataclass(frozen=True)
@@ -225,67 +122,6 @@ def left_out(
         else:  # the offset is not unique
             found.is_known[fit.rows[fit.takes_part]] = False
     return found
-
-
-def kernel_diagonal(X: Matrix, kernel: Kernel | None) -> Floats:
-    """k(x, x) of every row; those of X itself as the kernel matrix when kernel is None."""
-    if kernel is None:
-        return np.diagonal(X).astype(np.float64)
-    if kernel.name == "rbf":
-        return np.ones(X.shape[0])
-    squares = X.multiply(X).sum(axis=1) if sp.issparse(X) else np.einsum("ij,ij->i", X, X)
-    squares = np.asarray(squares, dtype=np.float64).ravel()
-    if kernel.name == "linear":
-        return squares
-    inner = kernel.gamma * squares + kernel.coef0
-    return np.asarray(inner**kernel.degree if kernel.name == "poly" else np.tanh(inner))
-
-
-class FreeSet:
-    r"""The inverse of :math:`M = [0\ 1^\top;\ 1\ K]` for the kernel matrix K of the free rows.
-
-    Factorised is :math:`K + c\,11^\top`, which has an inverse where M has one; what the border
-    changes is its Schur complement. Without an offset M is K.
-    """
-
-    def __init__(self, kernel: Floats | Singles, *, offset: bool = True) -> None:
-        lift = (float(np.abs(kernel.diagonal()).mean()) or 1.0) if offset else 0.0
-        matrix = kernel.T.astype(np.float64, order="F")
-        matrix += lift
-        self.inverse = _inverse(matrix)  # the part of the rows
-        self.border = np.zeros(len(kernel))
-        self.corner = 0.0
-        if offset:
-            sums = self.inverse.sum(axis=1)
-            total = float(sums.sum())
-            self.border, self.corner = sums / total, lift - 1.0 / total
-            self.inverse = dger(-1.0, self.border, sums, a=self.inverse, overwrite_a=1)
-
-
-def _inverse(matrix: Floats) -> Floats:
-    """The inverse of a positive semidefinite matrix.
-
-    Rows that depend on others, as far as single precision can tell, are left with the least that is
-    not taken for rounding: each can take the place of what it depends on, almost for nothing.
-    """
-    least = INDEPENDENT * float(matrix.diagonal().max())
-    factor, failed = dpotrf(matrix, lower=1)
-    if failed == 0 and float(factor.diagonal().min()) ** 2 > least:
-        return _inverse_of_factor(factor)
-    factor, order, rank, _ = dpstrf(matrix, tol=least, lower=1)
-    factor[rank:, rank:] = np.sqrt(least) * np.eye(len(matrix) - rank)
-    place = np.argsort(order)
-    return np.asfortranarray(_inverse_of_factor(factor)[np.ix_(place, place)])
-
-
-def _inverse_of_factor(factor: Floats) -> Floats:
-    """The inverse of a matrix whose Cholesky factor is the lower triangle; in its place."""
-    inverse, _ = dpotri(factor, lower=1, overwrite_c=1)
-    for some in _blocks(len(inverse), 256):
-        square = np.tril(inverse[some, some])
-        inverse[some, some] = square + np.tril(square, -1).T
-        inverse[some, some.stop :] = inverse[some.stop :, some].T
-    return np.asarray(inverse)
 
 
 class _Support:
@@ -378,11 +214,11 @@ class _Support:
         """Note which rows that are not free would become so as some of these rows leave."""
         rest = np.flatnonzero(self._fit.takes_part & ~self._fit.is_free)
         most = max(64, self._budget_bytes // (8 * len(self.free)))
-        for columns in (rest[block] for block in _blocks(len(rest), most)):
+        for columns in (rest[block] for block in blocks(len(rest), most)):
             kernel = self._entries(self.free, columns)
             widths = np.full(len(columns), np.nan)  # S of each column, when it is needed
             few = self._at_a_time(len(columns))
-            for some in (places[block] for block in _blocks(len(places), few)):
+            for some in (places[block] for block in blocks(len(places), few)):
                 between = self._between(some, columns, kernel)
                 self._meet(some, columns, between, kernel, widths)
 
@@ -472,10 +308,6 @@ def _estimate(support: _Support, fit: Fit, number: int, found: Estimates) -> Non
     found.changes[rows] += support.changes
 
 
-def _blocks(n: int, size: int) -> Iterator[slice]:
-    return (slice(first, min(first + size, n)) for first in range(0, n, size))
-
-
 def _numbers(n: int, size: int) -> Iterator[Indices]:
     """The numbers below n, so many at a time."""
-    return (np.arange(block.start, block.stop) for block in _blocks(n, size))
+    return (np.arange(block.start, block.stop) for block in blocks(n, size))
