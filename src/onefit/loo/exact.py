@@ -190,6 +190,27 @@ class LeaveOneOutFit:
 
     # ---- what the fit on all rows says ----------------------------------------------------------
 
+    @property
+    def store(self) -> _core.KernelStore:
+        """The kernel rows of the fit on all rows, in the order of the problems."""
+        return self._store
+
+    @property
+    def kernel(self) -> SharedKernel:
+        return self._kernel
+
+    @property
+    def solutions(self) -> list[_core.Solution]:
+        return [self._solved[number].solution for number in range(len(self._problems))]
+
+    @property
+    def tol(self) -> float:
+        return self._settings.tol
+
+    @property
+    def threads(self) -> int:
+        return self._settings.threads
+
     def rules(self, *, signs_suffice: bool) -> Rules:
         """What settles each variable of each problem; SOLVER where nothing does."""
         spans = self._spans if signs_suffice else None
@@ -234,7 +255,7 @@ class LeaveOneOutFit:
         warn_if_unfinished(solutions, self._settings)
         if self.n_classes <= 2 and self._kernel.matrix is None:
             [problem], [solution] = self.whole.problems, solutions
-            scale, intercept = _scale_and_intercept(self.machine, solution)
+            scale, intercept = scale_and_intercept(self.machine, solution)
             products = (problem.linear - solution.gradient)[: self.n]
             values: Floats = scale * products + intercept
             return values.reshape(-1, 1)
@@ -249,13 +270,18 @@ class LeaveOneOutFit:
 
     # ---- the fits without a row -----------------------------------------------------------------
 
-    def solve(self, tables: Rules, proofs: Proofs = Proofs.NONE) -> LeftOutRows:
-        """Every row, by a rule or by a solver."""
+    def solve(
+        self,
+        tables: Rules,
+        proofs: Proofs = Proofs.NONE,
+        only: NDArray[np.bool_] | None = None,
+    ) -> LeftOutRows:
+        """Every row, by a rule or by a solver; of others than ``only`` what the full fit says."""
         found = self.settled(tables)
         if self._spans is None:
             proofs = Proofs.NONE
         unfinished: list[_core.Solution] = []
-        rows = self._rows_to_solve(found)
+        rows = [row for row in self._rows_to_solve(found) if only is None or only[row]]
         solved = self._solved_rows(rows, tables, found, proofs)
         name = f"{type(self.machine).__name__}, row"
         for left_out, fold in shown(solved, len(rows), name, self._progress):
@@ -440,12 +466,12 @@ class LeaveOneOutFit:
             product = problem.linear[at] - solution.gradient[at]
         else:
             product = left_out.store.row(row)[problem.rows] @ solution.beta
-        scale, intercept = _scale_and_intercept(self.machine, solution)
+        scale, intercept = scale_and_intercept(self.machine, solution)
         value = float(scale * product + intercept)
         return value, abs(value) / scale
 
 
-def _scale_and_intercept(machine: KernelMachine, solution: _core.Solution) -> tuple[float, float]:
+def scale_and_intercept(machine: KernelMachine, solution: _core.Solution) -> tuple[float, float]:
     """What makes a value of K b."""
     if isinstance(machine, KernelClassifier):
         _, [intercept], attributes = machine._pair_models([solution])
