@@ -159,13 +159,37 @@ class _Support:
         lost = (left <= 0) | (self.span < -INDEPENDENT * self._diagonal[self.numbers])
         lost[: len(self.free)] |= np.isinf(self._own)
         self.is_lost = self.numbers[lost]
+        self.leap = CAUTION * self._leaps()
         self.is_met = self.beta != 0  # by rows that become free, as far as it is known
         if signs_only:
             values = fit.values[self.numbers]
-            farthest = values - self.beta * (np.maximum(self.span, 0.0) + CAUTION * self.added)
+            farthest = self.farthest(values, np.maximum(self.span, 0.0))
             self.is_met &= values * farthest <= 0
             self.share[~self.is_met] = 0.0
         self._meet_rows(np.flatnonzero(self.is_met))
+
+    def farthest(self, values: Floats, span: Floats) -> Floats:
+        """Where values end at most."""
+        steps: Floats = self.beta * (span + CAUTION * self.added) + np.sign(self.beta) * self.leap
+        return values - steps
+
+    def _leaps(self) -> Floats:
+        """How far the offset leaps where the other free rows have no room for a coefficient.
+
+        They all end at bounds then, and values move until the next row becomes free.
+        """
+        n_free = len(self.free)
+        room = self._fit.room(self.free)
+        with np.errstate(invalid="ignore"):  # room without end, less its own
+            fall, rise = (np.full(len(self.numbers), way.sum()) for way in room)
+            fall[:n_free] -= room[0]
+            rise[:n_free] -= room[1]
+        has_room = np.where(self.beta > 0, rise, fall) > np.abs(self.beta) * (1 + ROUNDING)
+        if has_room.all():
+            return np.zeros(len(self.numbers))
+        rest = np.flatnonzero(self._fit.takes_part & ~self._fit.is_free)
+        down, up = (slack.min(initial=np.inf) for slack in self._fit.slack(rest))
+        return np.where(has_room | (self.beta == 0), 0.0, np.where(self.beta > 0, down, up))
 
     def _entries(self, rows: Indices, columns: Indices) -> Singles:
         return self._store.block(self._rows[rows], self._rows[columns])
@@ -301,7 +325,7 @@ def _estimate(support: _Support, fit: Fit, number: int, found: Estimates) -> Non
     likely = np.where(support.is_met, (span + np.minimum(added, span)) * np.exp(kept), span)
     # Until the first change the span is what it is, and afterwards it is never negative.
     least = np.maximum(support.share * span, support.is_met * span * np.exp(CAUTION * kept))
-    ends = values - beta * least, values - beta * (span + CAUTION * added)
+    ends = values - beta * least, support.farthest(values, span)
     found.values[rows, number] = values - beta * likely
     found.low[rows, number], found.high[rows, number] = np.minimum(*ends), np.maximum(*ends)
     found.share[rows] = np.minimum(found.share[rows], support.share)
