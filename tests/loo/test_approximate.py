@@ -15,6 +15,7 @@ from strategies import classifications, drawn, regressions
 
 from onefit import SVC, SVR, NuSVC, NuSVR, _core, cross_val_predict
 from onefit.kernels import Kernel, kernel_diagonal
+from onefit.loo import free_set
 from onefit.loo.approximate import Estimates, left_out
 from onefit.loo.fits import Fit
 from onefit.loo.free_set import FreeSet
@@ -322,6 +323,23 @@ def test_blocks_do_not_change_the_answer():
     assert len(model.fits[0].rows) > 2 * 64
     for name in ("values", "low", "high", "share"):
         assert_allclose(getattr(parts, name), getattr(whole, name), atol=1e-4)
+
+
+@pytest.mark.parametrize("C", [1.0, 30.0])
+@pytest.mark.parametrize("copies", [0, 60])
+def test_single_precision_does_where_rows_are_far_apart(C, copies, monkeypatch):
+    X, y = noisy_classes(500, n_features=8)
+    # Copies whose bounds are so small that they are not free, though their values are at the edge.
+    X, y = np.concatenate((X, X[:copies])), np.concatenate((y, y[:copies]))
+    weights = np.where(np.arange(len(y)) < 500, 1.0, 1e-6)
+    model = fitted(SVC(C=C, gamma=0.5), X, y, weights)
+    assert model.fits[0].is_free.sum() >= free_set.MANY
+    single = model.estimates()
+    monkeypatch.setattr(free_set, "MANY", 10_000)
+    double = model.estimates()
+    assert_allclose(single.values, double.values, atol=2e-3)
+    assert (single.values != double.values).any()
+    assert_array_equal(single.sign_in_doubt, double.sign_in_doubt)
 
 
 @pytest.mark.parametrize("name", ["rbf", "rbf, large C", "poly"])

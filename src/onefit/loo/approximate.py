@@ -38,16 +38,16 @@ from numpy.typing import NDArray
 from onefit import _core
 from onefit.kernels import Floats
 from onefit.loo.fits import Fit, Indices
-from onefit.loo.free_set import INDEPENDENT, FreeSet, Singles, blocks
+from onefit.loo.free_set import ROUNDING, FreeSet, Reals, Singles, blocks
 from onefit.memory import ALWAYS
-
-# What a kernel entry and its products are known to, as a share of a diagonal entry.
-ROUNDING = 1e-6
 
 # What rows that change their status do is put together as if each were the only one. Taken once,
 # the range misses the values of 6.4 % of the support vectors (mean of 24 cases; 23 % at most), and
 # taken twice of 1.6 % (13 %).
 CAUTION = 2.0
+
+# So many rows are looked at together, at least, as have a similar reach.
+ALIKE = 128
 
 # A value of a regression is in doubt if its range is wider than this share of the typical error:
 # the error of others was at most 0.23 of it on 12 cases, and 0.52 with a share of 0.5.
@@ -150,13 +150,13 @@ class _Support:
         self._store, self._fit, self._rows = store, fit, fit.rows
         self._diagonal, self._budget_bytes = diagonal[fit.rows], budget_bytes
         self._members = FreeSet(self._entries(self.free, self.free))
-        own = self._members.inverse.diagonal()
+        own = self._members.inverse.diagonal().astype(np.float64)
         self._own = np.where(own > 0, own, np.inf)  # or nothing can take the place of the row
         self._follow_free()
         self._follow_others()
         left = len(self.free) - self.changes - (np.arange(n) < len(self.free))
         # Without a free row there is no step; nor with a kernel that is not positive semidefinite.
-        lost = (left <= 0) | (self.span < -INDEPENDENT * self._diagonal[self.numbers])
+        lost = (left <= 0) | (self.span < -10 * self._members.noise * self._diagonal[self.numbers])
         lost[: len(self.free)] |= np.isinf(self._own)
         self.is_lost = self.numbers[lost]
         self.leap = CAUTION * self._leaps()
@@ -203,7 +203,8 @@ class _Support:
         inverse, own = self._members.inverse, self._own
         self.span[: len(own)] = 1.0 / own
         for places in _numbers(len(own), self._at_a_time(len(own))):
-            step = inverse[places] * (-self.beta[places] / own[places])[:, None]
+            per_unit = (-self.beta[places] / own[places])[:, None].astype(self._members.precision)
+            step = inverse[places] * per_unit
             step[np.arange(len(places)), places] = 0.0  # the row itself is gone
             self._meet_bounds(places, step)
 
@@ -212,21 +213,22 @@ class _Support:
         members, first = self._members, len(self.free)
         for some in _numbers(len(self.others), self._at_a_time(first)):
             rows = self.others[some]
-            kernel = self._entries(rows, self.free).astype(np.float64)
+            kernel = self._entries(rows, self.free).astype(members.precision, copy=False)
             per_unit = kernel @ members.inverse
-            per_unit += members.border
+            per_unit += members.border.astype(members.precision)
             explained = np.einsum("ij,ij->i", kernel, per_unit)
             shift = kernel @ members.border + members.corner
             self.span[first + some] = self._diagonal[rows] - explained - shift
-            per_unit *= self.beta[first + some, None]
+            per_unit *= self.beta[first + some, None].astype(members.precision)
             self._meet_bounds(first + some, per_unit)
 
-    def _meet_bounds(self, places: Indices, step: Floats) -> None:
+    def _meet_bounds(self, places: Indices, step: Reals) -> None:
         """Note which coefficients of free rows meet a bound in the steps of these rows."""
         fall, rise = self._fit.room(self.free)
-        almost = 1.0 - 1e-9  # of two free rows the other ends at its bound, up to rounding
-        who, which = np.nonzero((step > almost * rise) | (step < -almost * fall))
-        moved = step[who, which]
+        almost = 1.0 - ROUNDING  # of two free rows the other ends at its bound, up to rounding
+        most, least = ((almost * way).astype(step.dtype) for way in (rise, -fall))
+        who, which = np.nonzero((step > most) | (step < least))
+        moved = step[who, which].astype(np.float64)
         share = np.minimum(np.where(moved > 0, rise[which], fall[which]) / np.abs(moved), 1.0)
         per_unit, width = moved / self.beta[places[who]], self._own[which]
         if len(places) and places[0] < len(self.free):  # which are not among the free any more
@@ -237,14 +239,32 @@ class _Support:
     def _meet_rows(self, places: Indices) -> None:
         """Note which rows that are not free would become so as some of these rows leave."""
         rest = np.flatnonzero(self._fit.takes_part & ~self._fit.is_free)
+        # S_ij² is at most S_ii S_jj, and S_jj the squared distance to any free row, of which one
+        # may be leaving: a row moves others no further than its reach times that distance.
+        reach = np.abs(self.beta) * np.sqrt(np.maximum(self.span, 0.0))
+        lengths = np.sqrt(np.maximum(self._diagonal, 0.0))
+        to_free = np.sort(lengths[self.free])[:2].max()
+        slack = np.minimum(*self._fit.slack(rest)) / np.maximum(lengths[rest] + to_free, ROUNDING)
+        near = slack < reach[places].max(initial=0.0)
+        by_slack = np.argsort(slack[near], kind="stable")
+        rest, slack = rest[near][by_slack], slack[near][by_slack]
         most = max(64, self._budget_bytes // (8 * len(self.free)))
-        for columns in (rest[block] for block in blocks(len(rest), most)):
+        for block in blocks(len(rest), most):
+            columns = rest[block]
             kernel = self._entries(self.free, columns)
             widths = np.full(len(columns), np.nan)  # S of each column, when it is needed
-            few = self._at_a_time(len(columns))
-            for some in (places[block] for block in blocks(len(places), few)):
-                between = self._between(some, columns, kernel)
-                self._meet(some, columns, between, kernel, widths)
+            for some in self._by_reach(places, reach, self._at_a_time(len(columns))):
+                n_near = int(np.searchsorted(slack[block], reach[some].max()))
+                if n_near:
+                    within = columns[:n_near], kernel[:, :n_near]
+                    between = self._between(some, *within)
+                    self._meet(some, *within, between, widths[:n_near])
+
+    def _by_reach(self, places: Indices, reach: Floats, size: int) -> Iterator[Indices]:
+        """The places, so many at a time, and those of the longest reach first."""
+        size = min(size, max(ALIKE, len(places) // 4))
+        order = places[np.argsort(-reach[places], kind="stable")]
+        return (np.sort(order[block]) for block in blocks(len(order), size))
 
     def _between(self, places: Indices, columns: Indices, kernel: Singles) -> Singles:
         """S of rows with columns, whose entries with the free rows are given.
@@ -255,12 +275,12 @@ class _Support:
         free = places[places < len(self.free)]
         others = self.numbers[places[len(free) :]]
         own = self._own[free, None]
-        entries = self._entries(others, self.free).astype(np.float64)
+        entries = self._entries(others, self.free).astype(members.precision, copy=False)
         shift = entries @ members.border + members.corner
-        per_unit = np.concatenate(
-            (members.inverse[free] / own, -(entries @ members.inverse + members.border))
-        )
-        between: Singles = per_unit.astype(np.float32) @ kernel
+        per_unit = np.empty((len(places), len(self.free)), dtype=np.float32)
+        np.divide(members.inverse[free], own, out=per_unit[: len(free)], casting="same_kind")
+        per_unit[len(free) :] = -(entries @ members.inverse) - members.border
+        between: Singles = per_unit @ kernel
         between[: len(free)] += (members.border[free, None] / own).astype(np.float32)
         between[len(free) :] += self._entries(others, columns)
         between[len(free) :] -= shift[:, None].astype(np.float32)
@@ -270,8 +290,8 @@ class _Support:
         self,
         places: Indices,
         columns: Indices,
-        between: Singles,
         kernel: Singles,
+        between: Singles,
         widths: Floats,
     ) -> None:
         """Note which of the columns become free as these rows leave; S of both is ``between``."""
@@ -281,7 +301,7 @@ class _Support:
         who, which = np.nonzero((falls > fall) | (falls < -rise))
         fallen = falls[who, which].astype(np.float64)
         room = np.where(fallen > 0, fall[which], rise[which])
-        noise = ROUNDING * np.abs(beta[who]) * self._diagonal[columns[which]]
+        noise = self._members.noise * np.abs(beta[who]) * self._diagonal[columns[which]]
         is_other = self.numbers[places][who] != columns[which]
         real = is_other & (np.abs(fallen) > room + noise)
         who, which, share = who[real], which[real], room[real] / np.abs(fallen[real])
@@ -301,7 +321,8 @@ class _Support:
     ) -> None:
         """Find S of some of the columns with themselves, unless they are there already."""
         which = which[np.isnan(widths[which])]
-        members, entries = self._members, kernel[:, which].astype(np.float64)
+        members = self._members
+        entries = kernel[:, which].astype(members.precision, copy=False)
         per_unit = members.inverse @ entries
         explained = np.einsum("ij,ij->j", entries, per_unit)
         # Border and corner: twice the part of the offset, as it is in both.
