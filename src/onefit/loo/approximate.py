@@ -46,8 +46,10 @@ from onefit.memory import ALWAYS
 # taken twice of 1.6 % (13 %).
 CAUTION = 2.0
 
-# So many rows are looked at together, at least, as have a similar reach.
-ALIKE = 128
+# Where signs are enough, this part of the rows that may become free is looked at first, those of
+# the least slack, and the others for the rows only whose side is not certain yet; if there are many.
+FIRST = 0.25
+MANY = 1000
 
 # A value of a regression is in doubt if its range is wider than this share of the typical error:
 # the error of others was at most 0.23 of it on 12 cases, and 0.52 with a share of 0.5.
@@ -149,6 +151,7 @@ class _Support:
         self.changes = np.zeros(n, dtype=np.intp)
         self._store, self._fit, self._rows = store, fit, fit.rows
         self._diagonal, self._budget_bytes = diagonal[fit.rows], budget_bytes
+        self._all_values = not signs_only
         self._members = FreeSet(self._entries(self.free, self.free))
         own = self._members.inverse.diagonal().astype(np.float64)
         self._own = np.where(own > 0, own, np.inf)  # or nothing can take the place of the row
@@ -246,25 +249,37 @@ class _Support:
         to_free = np.sort(lengths[self.free])[:2].max()
         slack = np.minimum(*self._fit.slack(rest)) / np.maximum(lengths[rest] + to_free, ROUNDING)
         near = slack < reach[places].max(initial=0.0)
-        by_slack = np.argsort(slack[near], kind="stable")
-        rest, slack = rest[near][by_slack], slack[near][by_slack]
+        rest, slack = rest[near], slack[near]
+        if self._all_values or len(rest) < MANY:
+            self._meet_some(places, rest)
+            return
+        first = slack <= np.quantile(slack, FIRST)
+        self._meet_some(places, rest[first])
+        self._meet_some(self._not_lost_yet(places), rest[~first])
+
+    def _meet_some(self, places: Indices, rest: Indices) -> None:
+        """Note which of these rows would become free."""
         most = max(64, self._budget_bytes // (8 * len(self.free)))
-        for block in blocks(len(rest), most):
-            columns = rest[block]
+        for columns in (rest[block] for block in blocks(len(rest), most)):
+            if len(places) == 0:
+                return
             kernel = self._entries(self.free, columns)
             widths = np.full(len(columns), np.nan)  # S of each column, when it is needed
-            for some in self._by_reach(places, reach, self._at_a_time(len(columns))):
-                n_near = int(np.searchsorted(slack[block], reach[some].max()))
-                if n_near:
-                    within = columns[:n_near], kernel[:, :n_near]
-                    between = self._between(some, *within)
-                    self._meet(some, *within, between, widths[:n_near])
+            for block in blocks(len(places), self._at_a_time(len(columns))):
+                some = places[block]
+                self._meet(some, columns, kernel, self._between(some, columns, kernel), widths)
 
-    def _by_reach(self, places: Indices, reach: Floats, size: int) -> Iterator[Indices]:
-        """The places, so many at a time, and those of the longest reach first."""
-        size = min(size, max(ALIKE, len(places) // 4))
-        order = places[np.argsort(-reach[places], kind="stable")]
-        return (np.sort(order[block]) for block in blocks(len(order), size))
+    def _not_lost_yet(self, places: Indices) -> Indices:
+        """Those that rows of larger slack may keep on their side.
+
+        The others would fall to the other side even if these did as much as what has been seen, and
+        need not be followed any further.
+        """
+        values = self._fit.values[self.numbers[places]]
+        kept = np.exp(2 * CAUTION * self.kept[places])
+        undecided = values * (values - self.beta[places] * self.span[places] * kept) > 0
+        self.share[places[~undecided]] = 0.0
+        return places[undecided]
 
     def _between(self, places: Indices, columns: Indices, kernel: Singles) -> Singles:
         """S of rows with columns, whose entries with the free rows are given.
