@@ -49,6 +49,8 @@ def bound_result(fit: LeaveOneOutFit) -> LooResult:
 
 def approximate_result(fit: LeaveOneOutFit, *, all_values: bool) -> LooResult:
     """Every row by its estimate; those that are in doubt can be settled later."""
+    if getattr(fit.machine, "break_ties", False) and fit.n_classes > 2:
+        all_values = True  # ties are broken by the values
     found, work = estimated_rows(fit, all_values=all_values)
     _warn_of(found.errors, fit.n)
     result = _result(fit, found, _predictions(fit, found), exact=False)

@@ -18,7 +18,8 @@ Rows that do are known from the same numbers, and so is what each does on its ow
 the share :math:`t` of the step that was gone by: a row v that leaves V adds
 :math:`(1-t)(M^{-1}\kappa_i)_v^2 / (M^{-1})_{vv}` to :math:`S_{ii}`, and a row j that joins it takes
 the part :math:`(1-t) S_{ij}^2 / (S_{ii} S_{jj})` of it away. This corrects the estimate, and says
-how far it can be trusted.
+how far it can be trusted. Where the other free rows have no room for the coefficient at all they
+end at bounds, every one, and the offset leaps until the next row becomes free.
 
 ν-SVC and ν-SVR are taken for the C-SVC and the ε-SVR that they are equivalent to. The estimate is
 for this C or ε, not for ν.
@@ -46,8 +47,8 @@ from onefit.memory import ALWAYS
 # taken twice of 1.6 % (13 %).
 CAUTION = 2.0
 
-# Where signs are enough, this part of the rows that may become free is looked at first, those of
-# the least slack, and the others for the rows only whose side is not certain yet; if there are many.
+# Where signs are enough, and many rows may become free, this part of them is looked at first, those
+# of the least slack, and the others for rows only whose side is not certain yet.
 FIRST = 0.25
 MANY = 1000
 
@@ -71,10 +72,15 @@ class Estimates:
     changes: NDArray[np.intp]  # rows that change their status until the end of the step
 
     @property
+    def has_both_signs(self) -> NDArray[np.bool_]:
+        """Values that may be on either side, of shape (n_rows, n_problems)."""
+        both: NDArray[np.bool_] = (self.low <= 0) & (self.high >= 0) & (self.low < self.high)
+        return both
+
+    @property
     def sign_in_doubt(self) -> NDArray[np.bool_]:
         """Rows of which some sign may be wrong."""
-        either: NDArray[np.bool_] = (self.low <= 0) & (self.high >= 0) & (self.low < self.high)
-        return either.any(axis=1) | ~self.is_known
+        return self.has_both_signs.any(axis=1) | ~self.is_known
 
     def value_in_doubt(self, y: Floats) -> NDArray[np.bool_]:
         """Rows whose value may be wrong by as much as values usually differ from the targets."""
@@ -255,7 +261,9 @@ class _Support:
             return
         first = slack <= np.quantile(slack, FIRST)
         self._meet_some(places, rest[first])
-        self._meet_some(self._not_lost_yet(places), rest[~first])
+        places = self._not_lost_yet(places)
+        near = slack < reach[places].max(initial=0.0)
+        self._meet_some(places, rest[~first & near])
 
     def _meet_some(self, places: Indices, rest: Indices) -> None:
         """Note which of these rows would become free."""

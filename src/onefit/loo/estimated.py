@@ -115,8 +115,7 @@ class _Estimator:
 
     def _labels_in_doubt(self, found: Estimates) -> NDArray[np.bool_]:
         """Rows that may lose the class that they seem to have, or get it."""
-        either = (found.low <= 0) & (found.high >= 0) & (found.low < found.high)
-        either |= np.abs(found.values) < self._tolerances + self._drift
+        either = found.has_both_signs | (np.abs(found.values) < self._tolerances + self._drift)
         fit, known = self._fit, found.is_known
         if fit.n_classes == 2:
             return either[:, 0] | ~known

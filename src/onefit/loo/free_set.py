@@ -101,16 +101,16 @@ def _pivoted_inverse(matrix: Reals, least: float) -> Reals:
     factor, order, rank, _ = pstrf(matrix, tol=least, lower=1)
     factor[rank:, rank:] = np.sqrt(least) * np.eye(len(matrix) - rank)
     place = np.argsort(order)
-    return np.asfortranarray(_inverse_of_factor(factor)[np.ix_(place, place)])
+    inverse = _inverse_of_factor(np.asfortranarray(np.tril(factor)))
+    return np.asfortranarray(inverse[np.ix_(place, place)])
 
 
 def _inverse_of_factor(factor: Reals) -> Reals:
-    """The inverse of a matrix whose Cholesky factor is the lower triangle; in its place."""
+    """The inverse of a matrix from its Cholesky factor, a lower triangle; in its place."""
     [potri] = get_lapack_funcs(("potri",), (factor,))
     inverse, _ = potri(factor, lower=1, overwrite_c=1)
     for some in blocks(len(inverse), 256):
-        square = np.tril(inverse[some, some])
-        inverse[some, some] = square + np.tril(square, -1).T
+        inverse[some, some] += np.tril(inverse[some, some], -1).T
         inverse[some, some.stop :] = inverse[some.stop :, some].T
     return np.asarray(inverse)
 
