@@ -210,7 +210,7 @@ class ApproximateLeaveOneOut(Subject):
                 assert ours
                 assert factor
                 found.append(
-                    f"{record.facts['name']}: the estimate takes {ratio(cost)} of the time of"
+                    f"{record.facts['name']}: the estimate takes {cost:.3f} of the time of"
                     f" SciPy's {ROWS:,} x {ROWS:,} Cholesky factor ({seconds(factor.seconds)}), and"
                     f" {megabytes(ours.peak_mb)} where that takes {megabytes(factor.peak_mb)}, and"
                     f" its matrix {8 * ROWS**2 / 2**20:.0f} MB"
