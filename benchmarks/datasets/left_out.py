@@ -7,6 +7,9 @@ classes.
 
 from __future__ import annotations
 
+from typing import Any
+
+from ..case import Matrix
 from .base import DataSet, Group, Scaling, npz, shipped, shuffled
 
 ROWS = 10_000
@@ -15,7 +18,7 @@ ROWS = 10_000
 def _first(name: str) -> DataSet:
     whole = shuffled(npz(name))
 
-    def load():  # type: ignore[no-untyped-def]
+    def load() -> tuple[Matrix, Any]:
         X, y = whole()
         return X[:ROWS], y[:ROWS]
 
