@@ -27,7 +27,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         description="Compare onefit with other SVM libraries, in speed and in answers.",
     )
     parser.add_argument(
-        "subject", help="what is compared: fit, cv, growth, loo, loo-paper, paper, objective"
+        "subject", help="what is compared: fit, cv, growth, loo, loo-paper, alo, paper, objective"
     )
     parser.add_argument(
         "--machine",

@@ -22,7 +22,8 @@ from sklearn.base import clone
 
 from onefit.loo.answers import exact_result
 from onefit.loo.checks import NOT_SUPPORT, SOLVER
-from onefit.loo.exact import LeaveOneOutFit, Proofs, Rules
+from onefit.loo.exact import LeaveOneOutFit
+from onefit.loo.left_out import Proofs, Rules
 from onefit.loo.result import LooResult
 
 from .machines.base import FloatArray, IntArray

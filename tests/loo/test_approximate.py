@@ -14,8 +14,11 @@ from sklearn.preprocessing import StandardScaler
 from strategies import classifications, drawn, regressions
 
 from onefit import SVC, SVR, NuSVC, NuSVR, _core, cross_val_predict
-from onefit.kernels import Kernel
-from onefit.loo.approximate import Estimates, Fit, FreeSet, kernel_diagonal, left_out
+from onefit.kernels import Kernel, kernel_diagonal
+from onefit.loo import free_set
+from onefit.loo.approximate import Estimates, left_out
+from onefit.loo.fits import Fit
+from onefit.loo.free_set import FreeSet
 from onefit.problem import Problem
 from onefit.solver import Settings, solve
 from onefit.voting import votes
@@ -320,6 +323,27 @@ def test_blocks_do_not_change_the_answer():
     assert len(model.fits[0].rows) > 2 * 64
     for name in ("values", "low", "high", "share"):
         assert_allclose(getattr(parts, name), getattr(whole, name), atol=1e-4)
+
+
+@pytest.mark.parametrize("C", [1.0, 30.0])
+def test_single_precision_does_where_rows_are_far_apart(C, monkeypatch):
+    X, y = noisy_classes(500, n_features=8)
+    # Copies at bounds that are so small that it does not matter, though their values are free.
+    X, y = np.concatenate((X, X[:60])), np.concatenate((y, y[:60]))
+    weights = np.where(np.arange(len(y)) < 500, 1.0, 1e-6)
+    model = fitted(SVC(C=C, gamma=0.5), X, y, weights)
+    [fit] = model.fits
+    is_copy = model.order >= 500
+    beta = np.where(is_copy, np.where(y[model.order] == 0, fit.upper, fit.lower), fit.beta)
+    fit = replace(fit, beta=beta)
+    assert fit.is_free.sum() >= free_set.MANY
+    assert (np.abs(np.abs(fit.values[is_copy]) - 1) < 1e-5).any()
+    single = left_out(model.store, model.diagonal, [fit])
+    monkeypatch.setattr(free_set, "MANY", 10_000)
+    double = left_out(model.store, model.diagonal, [fit])
+    assert (single.values != double.values).any()
+    assert_allclose(single.values, double.values, atol=2e-3)
+    assert_array_equal(single.sign_in_doubt, double.sign_in_doubt)
 
 
 @pytest.mark.parametrize("name", ["rbf", "rbf, large C", "poly"])

@@ -339,7 +339,7 @@ def test_the_estimator_is_left_alone():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"method": "guess"}, "method must be one of 'exact', 'bound'; got 'guess'"),
+        ({"method": "guess"}, "method must be one of 'exact', 'approximate', 'bound'; got 'guess'"),
         ({"seeding": "sir"}, "seeding must be one of 'auto', 'none', 'avg', 'top'; got 'sir'"),
         ({"certify": "maybe"}, "certify must be 'auto', True or False; got 'maybe'"),
         ({"sample_weight": [1.0]}, "incompatible shapes"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,10 +12,13 @@ from numpy.typing import NDArray
 from sklearn.exceptions import FitFailedWarning
 
 from onefit.estimators.classification import ClassTraining, KernelClassifier, _one_versus_rest
+from onefit.folds import FoldWork
 from onefit.kernels import Floats
-from onefit.loo.checks import BOUND, FAILED, RULES, SOLVER, UNDECIDED
-from onefit.loo.exact import LeaveOneOutFit, LeftOutRows, Proofs, Rules
+from onefit.loo.checks import BOUND, DOUBTFUL, ESTIMATE, FAILED, RULES, SOLVER, UNDECIDED
+from onefit.loo.estimated import estimated_rows
+from onefit.loo.exact import LeaveOneOutFit
 from onefit.loo.ledger import LooLedger
+from onefit.loo.left_out import LeftOutRows, Proofs, Rules
 from onefit.loo.result import LooResult, OwnValues
 from onefit.problem import class_pairs
 
@@ -41,6 +46,38 @@ def bound_result(fit: LeaveOneOutFit) -> LooResult:
     found.decided[(found.decided == SOLVER) & right] = BOUND
     found.decided[found.decided == SOLVER] = UNDECIDED
     return _result(fit, found, predictions, exact=False)
+
+
+def approximate_result(fit: LeaveOneOutFit, *, all_values: bool) -> LooResult:
+    """Every row by its estimate; those that are in doubt can be settled later."""
+    if getattr(fit.machine, "break_ties", False) and fit.n_classes > 2:
+        all_values = True  # ties are broken by the values
+    found, work = estimated_rows(fit, all_values=all_values)
+    _warn_of(found.errors, fit.n)
+    result = _result(fit, found, _predictions(fit, found), exact=False)
+    return replace(
+        result,
+        ledger=replace(result.ledger, estimates=work),
+        refiner=partial(_refined, fit, found, work),
+    )
+
+
+def _refined(fit: LeaveOneOutFit, found: LeftOutRows, work: FoldWork) -> LooResult:
+    """The estimates, with exact answers for the rows that were in doubt."""
+    doubtful = found.decided == DOUBTFUL
+    solved = fit.solve(fit.rules(signs_suffice=False), only=doubtful)
+    _warn_of(solved.errors, fit.n)
+    mixed = LeftOutRows(
+        values=np.where(doubtful[:, None], solved.values, found.values),
+        signs=np.where(doubtful[:, None], solved.signs, found.signs),
+        reached=np.where(doubtful[:, None], solved.reached, found.reached),
+        decided=np.where(doubtful, solved.decided, found.decided),
+        work=[solved.work[row] if doubtful[row] else found.work[row] for row in range(fit.n)],
+        trainings={**found.trainings, **solved.trainings},
+    )
+    exact = solved.exact and not (mixed.decided == ESTIMATE).any()
+    result = _result(fit, mixed, _predictions(fit, mixed), exact=exact)
+    return replace(result, ledger=replace(result.ledger, estimates=work))
 
 
 def _warn_of(errors: list[ValueError], n: int) -> None:

@@ -18,7 +18,8 @@ Rows that do are known from the same numbers, and so is what each does on its ow
 the share :math:`t` of the step that was gone by: a row v that leaves V adds
 :math:`(1-t)(M^{-1}\kappa_i)_v^2 / (M^{-1})_{vv}` to :math:`S_{ii}`, and a row j that joins it takes
 the part :math:`(1-t) S_{ij}^2 / (S_{ii} S_{jj})` of it away. This corrects the estimate, and says
-how far it can be trusted.
+how far it can be trusted. Where the other free rows have no room for the coefficient at all they
+end at bounds, every one, and the offset leaps until the next row becomes free.
 
 ν-SVC and ν-SVR are taken for the C-SVC and the ε-SVR that they are equivalent to. The estimate is
 for this C or ε, not for ν.
@@ -33,128 +34,27 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.linalg.blas import dger
-from scipy.linalg.lapack import dpotrf, dpotri, dpstrf
 
 from onefit import _core
-from onefit.kernels import Floats, Kernel, Matrix
+from onefit.kernels import Floats
+from onefit.loo.fits import Fit, Indices
+from onefit.loo.free_set import ROUNDING, FreeSet, Reals, Singles, blocks
 from onefit.memory import ALWAYS
-from onefit.problem import Problem, nu_svc_model, nu_svr_model
-
-Indices = NDArray[np.intp]
-Singles = NDArray[np.float32]
-
-# A row depends on others if they explain all but this share of the largest diagonal entry. Less may
-# be rounding of the entries, which are in single precision.
-INDEPENDENT = 1e-5
-
-# What a kernel entry and its products are known to, as a share of a diagonal entry.
-ROUNDING = 1e-6
 
 # What rows that change their status do is put together as if each were the only one. Taken once,
 # the range misses the values of 6.4 % of the support vectors (mean of 24 cases; 23 % at most), and
 # taken twice of 1.6 % (13 %).
 CAUTION = 2.0
 
+# Where signs are enough, and many rows may become free, this part of them is looked at first, those
+# of the least slack, and the others for rows only whose side is not certain yet.
+FIRST = 0.25
+MANY = 1000
+
 # A value of a regression is in doubt if its range is wider than this share of the typical error:
 # the error of others was at most 0.23 of it on 12 cases, and 0.52 with a share of 0.5.
 WIDE = 0.25
-
-
-@dataclass(frozen=True)
-class Fit:
-    """A solved C-SVC or ε-SVR, or what a ν-SVC or ν-SVR is equivalent to."""
-
-    rows: NDArray[np.int32]  # of the store
-    values: Floats  # of the decision function at these rows
-    above: Floats  # by which targets are above these values; free rows: 0, or ±ε
-    beta: Floats
-    lower: Floats
-    upper: Floats
-    kink: float = 0.0  # ε
-    is_determined: bool = True  # or a ν-SVC without a margin
-
-    @classmethod
-    def of(cls, problem: Problem, solution: _core.Solution, tol: float) -> Fit:
-        """The fit of any of the four machines; ``tol`` is the tolerance that it was solved to."""
-        if problem.split is None:
-            return cls._plain(problem, solution)
-        n = problem.split
-        if 2 * n == len(problem.rows) and np.array_equal(problem.rows[:n], problem.rows[n:]):
-            return cls._of_nu_svr(problem, solution)
-        return cls._of_nu_svc(problem, solution, tol)
-
-    @classmethod
-    def _plain(cls, problem: Problem, solution: _core.Solution) -> Fit:
-        above = solution.gradient - solution.offset
-        return cls(
-            problem.rows,
-            problem.linear - above,
-            above,
-            solution.beta,
-            problem.lower,
-            problem.upper,
-            problem.kink,
-        )
-
-    @classmethod
-    def _of_nu_svc(cls, problem: Problem, solution: _core.Solution, tol: float) -> Fit:
-        """The C-SVC with C = 1/ρ."""
-        beta, intercept, rho, has_margin = nu_svc_model(solution, tol)
-        values = intercept - solution.gradient / rho
-        sides = np.where(np.arange(len(beta)) < (problem.split or 0), 1.0, -1.0)
-        return cls(
-            problem.rows,
-            values,
-            sides - values,
-            beta,
-            problem.lower / rho,
-            problem.upper / rho,
-            is_determined=has_margin,
-        )
-
-    @classmethod
-    def _of_nu_svr(cls, problem: Problem, solution: _core.Solution) -> Fit:
-        """The ε-SVR with the width that was found."""
-        beta, intercept, epsilon = nu_svr_model(solution)
-        n = len(beta)
-        above = solution.gradient[:n] - intercept
-        return cls(
-            problem.rows[:n],
-            problem.linear[:n] - above,
-            above,
-            beta,
-            problem.lower[n:],
-            problem.upper[:n],
-            epsilon,
-        )
-
-    @property
-    def takes_part(self) -> NDArray[np.bool_]:
-        return self.lower < self.upper
-
-    @property
-    def is_free(self) -> NDArray[np.bool_]:
-        inside: NDArray[np.bool_] = (self.beta > self.lower) & (self.beta < self.upper)
-        return inside & (self.beta != 0) if self.kink > 0 else inside
-
-    def room(self, rows: Indices) -> tuple[Floats, Floats]:
-        """By how much free coefficients can fall and rise; with a kink 0 is a bound."""
-        beta, lower, upper = self.beta[rows], self.lower[rows], self.upper[rows]
-        if self.kink > 0:
-            lower, upper = np.where(beta > 0, 0.0, lower), np.where(beta < 0, 0.0, upper)
-        return beta - lower, upper - beta
-
-    def slack(self, rows: Indices) -> tuple[Floats, Floats]:
-        """By how much values may fall and rise before rows that are not free would become so."""
-        beta, above, kink = self.beta[rows], self.above[rows], self.kink
-        most = np.where(beta < 0, -kink, kink)  # of a coefficient that could rise
-        least = np.where(beta > 0, kink, -kink)
-        fall = np.where(beta < self.upper[rows], most - above, np.inf)
-        rise = np.where(beta > self.lower[rows], above - least, np.inf)
-        return np.maximum(fall, 0.0), np.maximum(rise, 0.0)
 
 
 @dataclass(frozen=True)
@@ -172,10 +72,15 @@ class Estimates:
     changes: NDArray[np.intp]  # rows that change their status until the end of the step
 
     @property
+    def has_both_signs(self) -> NDArray[np.bool_]:
+        """Values that may be on either side, of shape (n_rows, n_problems)."""
+        both: NDArray[np.bool_] = (self.low <= 0) & (self.high >= 0) & (self.low < self.high)
+        return both
+
+    @property
     def sign_in_doubt(self) -> NDArray[np.bool_]:
         """Rows of which some sign may be wrong."""
-        either: NDArray[np.bool_] = (self.low <= 0) & (self.high >= 0) & (self.low < self.high)
-        return either.any(axis=1) | ~self.is_known
+        return self.has_both_signs.any(axis=1) | ~self.is_known
 
     def value_in_doubt(self, y: Floats) -> NDArray[np.bool_]:
         """Rows whose value may be wrong by as much as values usually differ from the targets."""
@@ -227,67 +132,6 @@ def left_out(
     return found
 
 
-def kernel_diagonal(X: Matrix, kernel: Kernel | None) -> Floats:
-    """k(x, x) of every row; those of X itself as the kernel matrix when kernel is None."""
-    if kernel is None:
-        return np.diagonal(X).astype(np.float64)
-    if kernel.name == "rbf":
-        return np.ones(X.shape[0])
-    squares = X.multiply(X).sum(axis=1) if sp.issparse(X) else np.einsum("ij,ij->i", X, X)
-    squares = np.asarray(squares, dtype=np.float64).ravel()
-    if kernel.name == "linear":
-        return squares
-    inner = kernel.gamma * squares + kernel.coef0
-    return np.asarray(inner**kernel.degree if kernel.name == "poly" else np.tanh(inner))
-
-
-class FreeSet:
-    r"""The inverse of :math:`M = [0\ 1^\top;\ 1\ K]` for the kernel matrix K of the free rows.
-
-    Factorised is :math:`K + c\,11^\top`, which has an inverse where M has one; what the border
-    changes is its Schur complement. Without an offset M is K.
-    """
-
-    def __init__(self, kernel: Floats | Singles, *, offset: bool = True) -> None:
-        lift = (float(np.abs(kernel.diagonal()).mean()) or 1.0) if offset else 0.0
-        matrix = kernel.T.astype(np.float64, order="F")
-        matrix += lift
-        self.inverse = _inverse(matrix)  # the part of the rows
-        self.border = np.zeros(len(kernel))
-        self.corner = 0.0
-        if offset:
-            sums = self.inverse.sum(axis=1)
-            total = float(sums.sum())
-            self.border, self.corner = sums / total, lift - 1.0 / total
-            self.inverse = dger(-1.0, self.border, sums, a=self.inverse, overwrite_a=1)
-
-
-def _inverse(matrix: Floats) -> Floats:
-    """The inverse of a positive semidefinite matrix.
-
-    Rows that depend on others, as far as single precision can tell, are left with the least that is
-    not taken for rounding: each can take the place of what it depends on, almost for nothing.
-    """
-    least = INDEPENDENT * float(matrix.diagonal().max())
-    factor, failed = dpotrf(matrix, lower=1)
-    if failed == 0 and float(factor.diagonal().min()) ** 2 > least:
-        return _inverse_of_factor(factor)
-    factor, order, rank, _ = dpstrf(matrix, tol=least, lower=1)
-    factor[rank:, rank:] = np.sqrt(least) * np.eye(len(matrix) - rank)
-    place = np.argsort(order)
-    return np.asfortranarray(_inverse_of_factor(factor)[np.ix_(place, place)])
-
-
-def _inverse_of_factor(factor: Floats) -> Floats:
-    """The inverse of a matrix whose Cholesky factor is the lower triangle; in its place."""
-    inverse, _ = dpotri(factor, lower=1, overwrite_c=1)
-    for some in _blocks(len(inverse), 256):
-        square = np.tril(inverse[some, some])
-        inverse[some, some] = square + np.tril(square, -1).T
-        inverse[some, some.stop :] = inverse[some.stop :, some].T
-    return np.asarray(inverse)
-
-
 class _Support:
     """The rows of a fit whose coefficient is not 0, or which are free, on their way out."""
 
@@ -313,23 +157,48 @@ class _Support:
         self.changes = np.zeros(n, dtype=np.intp)
         self._store, self._fit, self._rows = store, fit, fit.rows
         self._diagonal, self._budget_bytes = diagonal[fit.rows], budget_bytes
+        self._all_values = not signs_only
         self._members = FreeSet(self._entries(self.free, self.free))
-        own = self._members.inverse.diagonal()
+        own = self._members.inverse.diagonal().astype(np.float64)
         self._own = np.where(own > 0, own, np.inf)  # or nothing can take the place of the row
         self._follow_free()
         self._follow_others()
         left = len(self.free) - self.changes - (np.arange(n) < len(self.free))
         # Without a free row there is no step; nor with a kernel that is not positive semidefinite.
-        lost = (left <= 0) | (self.span < -INDEPENDENT * self._diagonal[self.numbers])
+        lost = (left <= 0) | (self.span < -10 * self._members.noise * self._diagonal[self.numbers])
         lost[: len(self.free)] |= np.isinf(self._own)
         self.is_lost = self.numbers[lost]
+        self.leap = CAUTION * self._leaps()
         self.is_met = self.beta != 0  # by rows that become free, as far as it is known
         if signs_only:
             values = fit.values[self.numbers]
-            farthest = values - self.beta * (np.maximum(self.span, 0.0) + CAUTION * self.added)
+            farthest = self.farthest(values, np.maximum(self.span, 0.0))
             self.is_met &= values * farthest <= 0
             self.share[~self.is_met] = 0.0
         self._meet_rows(np.flatnonzero(self.is_met))
+
+    def farthest(self, values: Floats, span: Floats) -> Floats:
+        """Where values end at most."""
+        steps: Floats = self.beta * (span + CAUTION * self.added) + np.sign(self.beta) * self.leap
+        return values - steps
+
+    def _leaps(self) -> Floats:
+        """How far the offset leaps where the other free rows have no room for a coefficient.
+
+        They all end at bounds then, and values move until the next row becomes free.
+        """
+        n_free = len(self.free)
+        room = self._fit.room(self.free)
+        with np.errstate(invalid="ignore"):  # room without end, less its own
+            fall, rise = (np.full(len(self.numbers), way.sum()) for way in room)
+            fall[:n_free] -= room[0]
+            rise[:n_free] -= room[1]
+        has_room = np.where(self.beta > 0, rise, fall) > np.abs(self.beta) * (1 + ROUNDING)
+        if has_room.all():
+            return np.zeros(len(self.numbers))
+        rest = np.flatnonzero(self._fit.takes_part & ~self._fit.is_free)
+        down, up = (slack.min(initial=np.inf) for slack in self._fit.slack(rest))
+        return np.where(has_room | (self.beta == 0), 0.0, np.where(self.beta > 0, down, up))
 
     def _entries(self, rows: Indices, columns: Indices) -> Singles:
         return self._store.block(self._rows[rows], self._rows[columns])
@@ -343,7 +212,8 @@ class _Support:
         inverse, own = self._members.inverse, self._own
         self.span[: len(own)] = 1.0 / own
         for places in _numbers(len(own), self._at_a_time(len(own))):
-            step = inverse[places] * (-self.beta[places] / own[places])[:, None]
+            per_unit = (-self.beta[places] / own[places])[:, None].astype(self._members.precision)
+            step = inverse[places] * per_unit
             step[np.arange(len(places)), places] = 0.0  # the row itself is gone
             self._meet_bounds(places, step)
 
@@ -352,21 +222,22 @@ class _Support:
         members, first = self._members, len(self.free)
         for some in _numbers(len(self.others), self._at_a_time(first)):
             rows = self.others[some]
-            kernel = self._entries(rows, self.free).astype(np.float64)
+            kernel = self._entries(rows, self.free).astype(members.precision, copy=False)
             per_unit = kernel @ members.inverse
-            per_unit += members.border
+            per_unit += members.border.astype(members.precision)
             explained = np.einsum("ij,ij->i", kernel, per_unit)
             shift = kernel @ members.border + members.corner
             self.span[first + some] = self._diagonal[rows] - explained - shift
-            per_unit *= self.beta[first + some, None]
+            per_unit *= self.beta[first + some, None].astype(members.precision)
             self._meet_bounds(first + some, per_unit)
 
-    def _meet_bounds(self, places: Indices, step: Floats) -> None:
+    def _meet_bounds(self, places: Indices, step: Reals) -> None:
         """Note which coefficients of free rows meet a bound in the steps of these rows."""
         fall, rise = self._fit.room(self.free)
-        almost = 1.0 - 1e-9  # of two free rows the other ends at its bound, up to rounding
-        who, which = np.nonzero((step > almost * rise) | (step < -almost * fall))
-        moved = step[who, which]
+        almost = 1.0 - ROUNDING  # of two free rows the other ends at its bound, up to rounding
+        most, least = ((almost * way).astype(step.dtype) for way in (rise, -fall))
+        who, which = np.nonzero((step > most) | (step < least))
+        moved = step[who, which].astype(np.float64)
         share = np.minimum(np.where(moved > 0, rise[which], fall[which]) / np.abs(moved), 1.0)
         per_unit, width = moved / self.beta[places[who]], self._own[which]
         if len(places) and places[0] < len(self.free):  # which are not among the free any more
@@ -377,14 +248,46 @@ class _Support:
     def _meet_rows(self, places: Indices) -> None:
         """Note which rows that are not free would become so as some of these rows leave."""
         rest = np.flatnonzero(self._fit.takes_part & ~self._fit.is_free)
+        # S_ij² is at most S_ii S_jj, and S_jj the squared distance to any free row, of which one
+        # may be leaving: a row moves others no further than its reach times that distance.
+        reach = np.abs(self.beta) * np.sqrt(np.maximum(self.span, 0.0))
+        lengths = np.sqrt(np.maximum(self._diagonal, 0.0))
+        to_free = np.sort(lengths[self.free])[:2].max()
+        slack = np.minimum(*self._fit.slack(rest)) / np.maximum(lengths[rest] + to_free, ROUNDING)
+        near = slack < reach[places].max(initial=0.0)
+        rest, slack = rest[near], slack[near]
+        if self._all_values or len(rest) < MANY:
+            self._meet_some(places, rest)
+            return
+        first = slack <= np.quantile(slack, FIRST)
+        self._meet_some(places, rest[first])
+        places = self._not_lost_yet(places)
+        near = slack < reach[places].max(initial=0.0)
+        self._meet_some(places, rest[~first & near])
+
+    def _meet_some(self, places: Indices, rest: Indices) -> None:
+        """Note which of these rows would become free."""
         most = max(64, self._budget_bytes // (8 * len(self.free)))
-        for columns in (rest[block] for block in _blocks(len(rest), most)):
+        for columns in (rest[block] for block in blocks(len(rest), most)):
+            if len(places) == 0:
+                return
             kernel = self._entries(self.free, columns)
             widths = np.full(len(columns), np.nan)  # S of each column, when it is needed
-            few = self._at_a_time(len(columns))
-            for some in (places[block] for block in _blocks(len(places), few)):
-                between = self._between(some, columns, kernel)
-                self._meet(some, columns, between, kernel, widths)
+            for block in blocks(len(places), self._at_a_time(len(columns))):
+                some = places[block]
+                self._meet(some, columns, kernel, self._between(some, columns, kernel), widths)
+
+    def _not_lost_yet(self, places: Indices) -> Indices:
+        """Those that rows of larger slack may keep on their side.
+
+        The others would fall to the other side even if these did as much as what has been seen, and
+        need not be followed any further.
+        """
+        values = self._fit.values[self.numbers[places]]
+        kept = np.exp(2 * CAUTION * self.kept[places])
+        undecided = values * (values - self.beta[places] * self.span[places] * kept) > 0
+        self.share[places[~undecided]] = 0.0
+        return places[undecided]
 
     def _between(self, places: Indices, columns: Indices, kernel: Singles) -> Singles:
         """S of rows with columns, whose entries with the free rows are given.
@@ -395,12 +298,12 @@ class _Support:
         free = places[places < len(self.free)]
         others = self.numbers[places[len(free) :]]
         own = self._own[free, None]
-        entries = self._entries(others, self.free).astype(np.float64)
+        entries = self._entries(others, self.free).astype(members.precision, copy=False)
         shift = entries @ members.border + members.corner
-        per_unit = np.concatenate(
-            (members.inverse[free] / own, -(entries @ members.inverse + members.border))
-        )
-        between: Singles = per_unit.astype(np.float32) @ kernel
+        per_unit = np.empty((len(places), len(self.free)), dtype=np.float32)
+        np.divide(members.inverse[free], own, out=per_unit[: len(free)], casting="same_kind")
+        per_unit[len(free) :] = -(entries @ members.inverse) - members.border
+        between: Singles = per_unit @ kernel
         between[: len(free)] += (members.border[free, None] / own).astype(np.float32)
         between[len(free) :] += self._entries(others, columns)
         between[len(free) :] -= shift[:, None].astype(np.float32)
@@ -410,8 +313,8 @@ class _Support:
         self,
         places: Indices,
         columns: Indices,
-        between: Singles,
         kernel: Singles,
+        between: Singles,
         widths: Floats,
     ) -> None:
         """Note which of the columns become free as these rows leave; S of both is ``between``."""
@@ -421,7 +324,7 @@ class _Support:
         who, which = np.nonzero((falls > fall) | (falls < -rise))
         fallen = falls[who, which].astype(np.float64)
         room = np.where(fallen > 0, fall[which], rise[which])
-        noise = ROUNDING * np.abs(beta[who]) * self._diagonal[columns[which]]
+        noise = self._members.noise * np.abs(beta[who]) * self._diagonal[columns[which]]
         is_other = self.numbers[places][who] != columns[which]
         real = is_other & (np.abs(fallen) > room + noise)
         who, which, share = who[real], which[real], room[real] / np.abs(fallen[real])
@@ -441,7 +344,8 @@ class _Support:
     ) -> None:
         """Find S of some of the columns with themselves, unless they are there already."""
         which = which[np.isnan(widths[which])]
-        members, entries = self._members, kernel[:, which].astype(np.float64)
+        members = self._members
+        entries = kernel[:, which].astype(members.precision, copy=False)
         per_unit = members.inverse @ entries
         explained = np.einsum("ij,ij->j", entries, per_unit)
         # Border and corner: twice the part of the offset, as it is in both.
@@ -465,17 +369,13 @@ def _estimate(support: _Support, fit: Fit, number: int, found: Estimates) -> Non
     likely = np.where(support.is_met, (span + np.minimum(added, span)) * np.exp(kept), span)
     # Until the first change the span is what it is, and afterwards it is never negative.
     least = np.maximum(support.share * span, support.is_met * span * np.exp(CAUTION * kept))
-    ends = values - beta * least, values - beta * (span + CAUTION * added)
+    ends = values - beta * least, support.farthest(values, span)
     found.values[rows, number] = values - beta * likely
     found.low[rows, number], found.high[rows, number] = np.minimum(*ends), np.maximum(*ends)
     found.share[rows] = np.minimum(found.share[rows], support.share)
     found.changes[rows] += support.changes
 
 
-def _blocks(n: int, size: int) -> Iterator[slice]:
-    return (slice(first, min(first + size, n)) for first in range(0, n, size))
-
-
 def _numbers(n: int, size: int) -> Iterator[Indices]:
     """The numbers below n, so many at a time."""
-    return (np.arange(block.start, block.stop) for block in _blocks(n, size))
+    return (np.arange(block.start, block.stop) for block in blocks(n, size))

@@ -55,12 +55,15 @@ class DecidedBy(StrEnum):
     BOUND = "bound"
     CERTIFICATE = "certificate"
     SOLVER = "solver"
+    ESTIMATE = "estimate"  # only with method="approximate"
+    DOUBTFUL = "estimate in doubt"  # likewise
     UNDECIDED = "undecided"  # only with method="bound"
     FAILED = "cannot be fitted"  # without this row
 
 
 RULES = list(DecidedBy)  # by number
-NOT_SUPPORT, MISCLASSIFIED, BOUND, CERTIFICATE, SOLVER, UNDECIDED, FAILED = range(len(RULES))
+NOT_SUPPORT, MISCLASSIFIED, BOUND, CERTIFICATE, SOLVER = range(5)
+ESTIMATE, DOUBTFUL, UNDECIDED, FAILED = range(5, len(RULES))
 
 
 def not_support(problem: Problem, solution: _core.Solution) -> NDArray[np.bool_]:

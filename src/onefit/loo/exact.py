@@ -16,10 +16,9 @@ kernel, and with ν the sums: there nothing is proven, and all rows are solved.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from copy import copy
-from dataclasses import dataclass, field, replace
-from enum import Enum, auto
+from dataclasses import replace
 from functools import cached_property
 from time import perf_counter
 from typing import Any
@@ -49,6 +48,7 @@ from onefit.loo.checks import (
     not_support,
     rules,
 )
+from onefit.loo.left_out import LeftOut, LeftOutRows, Proofs, Rules, Undecided
 from onefit.loo.paths import LEAST_TOL, Paths
 from onefit.memory import budget_bytes
 from onefit.problem import class_pairs
@@ -74,48 +74,6 @@ TRIAL = 10
 COST_OF_PROOFS = 60
 
 ENDED_WELL = (_core.Status.converged, _core.Status.sign_proven)
-
-# For each problem, the rule that settles each of its variables; which of them nothing has settled.
-Rules = Sequence[NDArray[np.int8]]
-Undecided = Sequence[NDArray[np.bool_]]
-
-
-class Proofs(Enum):
-    """When to look for a proof of the sign before a solve has converged (core/certificate.hpp)."""
-
-    NONE = auto()  # values are wanted
-    WHERE_THEY_PAY = auto()
-    ALL = auto()  # and afterwards, until there is one
-
-
-@dataclass
-class LeftOut:
-    """A row without which some problems are to be solved."""
-
-    row: int  # of the store
-    store: _core.KernelStore
-    bounds: Floats
-    to_solve: list[int]  # numbers of the problems that change and that no rule settles
-
-
-@dataclass
-class LeftOutRows:
-    """What is known of every row, in the order of the problems."""
-
-    values: Floats  # of each pair, positive for its first class; NaN where only the sign is known
-    signs: Floats  # the same with a number of that sign there
-    reached: Floats  # the same with what a solver had got to, for people to look at
-    decided: NDArray[np.int8]  # numbers of rules
-    work: list[FoldWork]
-    # Of rows without which a class is missing.
-    trainings: dict[int, Training] = field(default_factory=dict)
-    errors: list[ValueError] = field(default_factory=list)  # of rows that cannot be left out
-    exact: bool = True
-
-    def settle(self, row: int, rule: int, value: float, pairs: Any = slice(None)) -> None:
-        self.decided[row] = rule
-        for values in (self.values, self.signs, self.reached):
-            values[row, pairs] = value
 
 
 class LeaveOneOutFit:
@@ -145,12 +103,7 @@ class LeaveOneOutFit:
         self._problems = [problem.to_core() for problem in self.whole.problems]
         self._kernel = SharedKernel(self.machine, self.X, self.whole.order)
         self._store = self._kernel.store(self._kernel.of_all)
-        # Paths end as exact as they start, and rows whose side is not sure take a solver.
-        tol = self._settings.tol
-        if self._follows and tol * TIGHTER >= LEAST_TOL:
-            tol *= TIGHTER
-        full = replace(self._settings, tol=tol)
-        self._solved, self.full_work = solve_full(self._store, self._problems, full)
+        self._solved, self.full_work = solve_full(self._store, self._problems, self._settings)
         self.full = self._full_values()
 
     # ---- rows and their problems ----------------------------------------------------------------
@@ -205,6 +158,27 @@ class LeaveOneOutFit:
 
     # ---- what the fit on all rows says ----------------------------------------------------------
 
+    @property
+    def store(self) -> _core.KernelStore:
+        """The kernel rows of the fit on all rows, in the order of the problems."""
+        return self._store
+
+    @property
+    def kernel(self) -> SharedKernel:
+        return self._kernel
+
+    @property
+    def solutions(self) -> list[_core.Solution]:
+        return [self._solved[number].solution for number in range(len(self._problems))]
+
+    @property
+    def tol(self) -> float:
+        return self._settings.tol
+
+    @property
+    def threads(self) -> int:
+        return self._settings.threads
+
     def rules(self, *, signs_suffice: bool) -> Rules:
         """What settles each variable of each problem; SOLVER where nothing does."""
         spans = self._spans if signs_suffice else None
@@ -249,7 +223,7 @@ class LeaveOneOutFit:
         warn_if_unfinished(solutions, self._settings)
         if self.n_classes <= 2 and self._kernel.matrix is None:
             [problem], [solution] = self.whole.problems, solutions
-            scale, intercept = _scale_and_intercept(self.machine, solution)
+            scale, intercept = scale_and_intercept(self.machine, solution)
             products = (problem.linear - solution.gradient)[: self.n]
             values: Floats = scale * products + intercept
             return values.reshape(-1, 1)
@@ -264,19 +238,28 @@ class LeaveOneOutFit:
 
     # ---- the fits without a row -----------------------------------------------------------------
 
-    def solve(self, tables: Rules, proofs: Proofs = Proofs.NONE) -> LeftOutRows:
-        """Every row, by a rule or by a solver."""
+    def solve(
+        self,
+        tables: Rules,
+        proofs: Proofs = Proofs.NONE,
+        only: NDArray[np.bool_] | None = None,
+    ) -> LeftOutRows:
+        """Every row, by a rule or by a solver; of others than ``only`` what the full fit says."""
         found = self.settled(tables)
         if self._spans is None:
             proofs = Proofs.NONE
         unfinished: list[_core.Solution] = []
         undecided = [table == SOLVER for table in tables]
+        if only is not None:
+            for problem, variables in zip(self.whole.problems, undecided, strict=True):
+                variables &= only[problem.rows]
         if self._follows and proofs is not Proofs.ALL:
             self._follow_paths(undecided, found)
-        rows = self._rows_to_solve(undecided)
+        rows = [row for row in self._rows_to_solve(undecided) if only is None or only[row]]
         solved = self._solved_rows(rows, undecided, found, proofs)
         name = f"{type(self.machine).__name__}, row"
         for left_out, fold in shown(solved, len(rows), name, self._progress):
+            fold.work.n_iter += found.work[left_out.row].n_iter  # of a path that left it in doubt
             found.work[left_out.row] = fold.work
             solutions = self._finish(left_out, fold, found, proofs)
             unfinished += [s for s in solutions if s.status not in ENDED_WELL]
@@ -312,9 +295,12 @@ class LeaveOneOutFit:
         classifies = isinstance(self.machine, KernelClassifier)
         budget = budget_bytes(self.machine.cache_size, self.n)
         for number, problem in enumerate(self.whole.problems):
-            began = perf_counter()
-            paths = Paths(self._store, problem, self._solved[number], self._settings, budget)
             variables = np.flatnonzero(undecided[number] & ~last[problem.rows])
+            if len(variables) == 0:
+                continue
+            began = perf_counter()
+            self._tighten(number)
+            paths = Paths(self._store, problem, self._solved[number], self._settings, budget)
             scale = 1.0 if classifies else self.machine._unit
             ends = paths.without(variables)
             name = f"{type(self.machine).__name__}, row"
@@ -331,6 +317,17 @@ class LeaveOneOutFit:
                     undecided[number][end.variable] = False
                     for values in (found.values, found.signs, found.reached):
                         values[row, number] = scale * value
+
+    def _tighten(self, number: int) -> None:
+        """Paths end as exact as they start, and rows whose side is not sure take a solver."""
+        solved, tol = self._solved[number], self._settings.tol * TIGHTER
+        if tol < LEAST_TOL or solved.solution.gap < tol:
+            return
+        started = solved.problem.started(solved.solution.beta, solved.solution.gradient)
+        [further] = solve(self._store, [started], replace(self._settings, tol=tol))
+        self.full_work.n_iter += further.n_iter
+        if further.status == _core.Status.converged:
+            self._solved[number] = solved._replace(solution=further)
 
     def _solved_rows(
         self, rows: list[int], undecided: Undecided, found: LeftOutRows, proofs: Proofs
@@ -488,12 +485,12 @@ class LeaveOneOutFit:
             product = problem.linear[at] - solution.gradient[at]
         else:
             product = left_out.store.row(row)[problem.rows] @ solution.beta
-        scale, intercept = _scale_and_intercept(self.machine, solution)
+        scale, intercept = scale_and_intercept(self.machine, solution)
         value = float(scale * product + intercept)
         return value, abs(value) / scale
 
 
-def _scale_and_intercept(machine: KernelMachine, solution: _core.Solution) -> tuple[float, float]:
+def scale_and_intercept(machine: KernelMachine, solution: _core.Solution) -> tuple[float, float]:
     """What makes a value of K b."""
     if isinstance(machine, KernelClassifier):
         _, [intercept], attributes = machine._pair_models([solution])

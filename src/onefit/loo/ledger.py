@@ -20,6 +20,7 @@ class LooLedger:
     full: FoldWork
     rows: Sequence[FoldWork]
     decided_by: NDArray[Any]
+    estimates: FoldWork | None = None  # the work of all of them together
 
     @property
     def rules(self) -> dict[DecidedBy, FoldWork]:
@@ -33,7 +34,7 @@ class LooLedger:
 
     @property
     def total(self) -> FoldWork:
-        return _sum([self.full, *self.rows])
+        return _sum([self.full, *([self.estimates] if self.estimates else []), *self.rows])
 
     @property
     def n_iter(self) -> int:
@@ -50,6 +51,8 @@ class LooLedger:
     def __str__(self) -> str:
         names = f"{'rows':>7} {'iterations':>10} {'kernel':>13} {'seconds':>9}"
         lines = [f"{'':29} {names}", _line("the fit on all rows", "", self.full)]
+        if self.estimates is not None:
+            lines.append(_line("estimates", "", self.estimates))
         for rule, work in self.rules.items():
             lines.append(_line(rule, f"{int((self.decided_by == rule).sum()):,}", work))
         return "\n".join([*lines, _line("total", f"{len(self.rows):,}", self.total)])

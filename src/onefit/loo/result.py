@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,9 @@ from sklearn.metrics import accuracy_score, mean_squared_error, r2_score
 from onefit.kernels import Floats
 from onefit.loo.checks import DecidedBy
 from onefit.loo.ledger import LooLedger
+
+# What does not settle a row.
+UNRELIABLE = [DecidedBy.DOUBTFUL, DecidedBy.UNDECIDED, DecidedBy.FAILED]
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,7 @@ class LooResult:
     decision_values : ndarray of shape (n_rows,), (n_rows, n_classes) or (n_rows, n_pairs)
         Decision values of the left-out rows, as the estimator's ``decision_function`` gives them;
         in regression the predictions. NaN where the sign was proven and no value was needed:
-        ``certify=False`` computes them all.
+        ``certify=False`` computes them all. With ``method="approximate"`` they are estimates.
     full_values : ndarray
         The same of the fit on all rows.
     influence : ndarray of shape (n_rows,)
@@ -50,9 +53,13 @@ class LooResult:
         settled its pairs.
     n_iter : ndarray of shape (n_rows,)
         Iterations of the solver for each row; the fit on all rows is in the ``ledger``.
+    reliable : ndarray of shape (n_rows,)
+        Rows whose prediction can be relied on: settled exactly, or estimated and not in doubt. An
+        estimate of a class is in doubt where it could have the other sign, one of a number where it
+        may be off by a quarter of the typical error. :meth:`refine` settles these rows.
     exact : bool
-        Whether these are the predictions of a fit for every row; not with ``method="bound"``, nor
-        where a solver had to stop early.
+        Whether these are the predictions of a fit for every row; not with ``method="approximate"``
+        or ``method="bound"``, nor where a solver had to stop early.
     classifies : bool
     ledger : LooLedger
         What was paid, by what settled the rows.
@@ -68,6 +75,12 @@ class LooResult:
     classifies: bool
     ledger: LooLedger
     own_values: OwnValues
+    # Settles the rows that are in doubt. It has the fit and its kernel rows, and stays here when
+    # the result is copied or pickled.
+    refiner: Callable[[], LooResult] | None = field(default=None, repr=False, compare=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "refiner": None}
 
     @property
     def predicted(self) -> NDArray[np.bool_]:
@@ -77,6 +90,34 @@ class LooResult:
     @property
     def influence(self) -> Floats:
         return np.abs(self.own_values.full - self.own_values.left_out)
+
+    @property
+    def reliable(self) -> NDArray[np.bool_]:
+        return ~np.isin(self.decided_by.astype(str), UNRELIABLE)
+
+    def refine(self) -> LooResult:
+        """Settle the rows whose estimates are in doubt with exact leave-one-out.
+
+        Returns
+        -------
+        result : LooResult
+            The same estimates for the rows that were ``reliable``, and exact values for the others.
+            It is ``exact`` if nothing is left that was estimated.
+        """
+        n_doubtful = int((self.decided_by == DecidedBy.DOUBTFUL).sum())
+        if n_doubtful == 0:
+            if DecidedBy.UNDECIDED in self.counts():
+                raise ValueError(
+                    "refine() settles the estimates of method='approximate'; a bound has none. Use "
+                    "method='exact' for its undecided rows."
+                )
+            return self
+        if self.refiner is None:
+            raise ValueError(
+                f"{n_doubtful} rows are in doubt, and this result cannot settle them: it is a copy "
+                "without the fit. Call refine() on what leave_one_out returned."
+            )
+        return self.refiner()
 
     # ---- errors and scores ----------------------------------------------------------------------
 
@@ -159,24 +200,34 @@ class LooResult:
     def summary(self) -> str:
         """The error and what it took, as text."""
         name = "error rate" if self.classifies else "mean squared error"
-        bound = DecidedBy.UNDECIDED in self.counts()
-        kind = "exact" if self.exact else "upper bound" if bound else "not converged"
         lines = [
-            f"Leave-one-out of {len(self.y):,} rows ({kind})",
+            f"Leave-one-out of {len(self.y):,} rows ({self._kind()})",
             f"{name} {self.error:.4g} ± {self.standard_error:.2g}",
         ]
         if not self.classifies and len(self.y) > 1:
             lines.append(f"R² of all predictions {self.r2:.4g}")
+        doubtful = self.counts().get(DecidedBy.DOUBTFUL, 0)
+        if doubtful:
+            lines.append(f"in doubt: {doubtful:,} rows, which refine() settles")
         missing = len(self.y) - int(self.predicted.sum())
         if missing:
             lines.append(f"without a prediction: {missing:,} rows")
         return "\n".join([*lines, "", str(self.ledger)])
 
+    def _kind(self) -> str:
+        if self.exact:
+            return "exact"
+        counts = self.counts()
+        if DecidedBy.UNDECIDED in counts:
+            return "upper bound"
+        estimated = any(kind in counts for kind in (DecidedBy.ESTIMATE, DecidedBy.DOUBTFUL))
+        return "estimate" if estimated else "not converged"
+
     def plot(self, ax: Any = None) -> Any:
         """Left-out values against those of the fit on all rows, coloured by what settled them.
 
         A row far from the diagonal is one that the model leans on. Rows whose ``influence`` is not
-        known are not drawn.
+        known are not drawn. Estimates that are in doubt are crosses.
 
         Parameters
         ----------
@@ -199,12 +250,15 @@ class LooResult:
         for rule in self.counts():
             rows = (self.decided_by == rule) & np.isfinite(left_out)
             if rows.any():
-                ax.scatter(full[rows], left_out[rows], s=12, label=f"{rule} ({rows.sum():,})")
+                doubtful = rule is DecidedBy.DOUBTFUL
+                look = {"marker": "x", "s": 24, "color": "tab:red"} if doubtful else {"s": 12}
+                ax.scatter(full[rows], left_out[rows], label=f"{rule} ({rows.sum():,})", **look)
         ax.axline((0, 0), slope=1, color="0.7", linewidth=1, zorder=0)
         if self.classifies:
             ax.axhline(0, color="0.7", linewidth=1, linestyle=":", zorder=0)
         ax.set_xlabel("value of the fit on all rows")
-        ax.set_ylabel("value of the fit without the row")
+        estimated = self._kind() == "estimate"
+        ax.set_ylabel("value of the fit without the row" + (", estimated" if estimated else ""))
         ax.legend(title="settled by")
         return ax
 

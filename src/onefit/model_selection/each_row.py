@@ -14,7 +14,8 @@ from sklearn.exceptions import FitFailedWarning
 from onefit.estimators.base import KernelMachine
 from onefit.estimators.given import Split
 from onefit.loo.answers import exact_result
-from onefit.loo.exact import LeaveOneOutFit, Proofs
+from onefit.loo.exact import LeaveOneOutFit
+from onefit.loo.left_out import Proofs
 from onefit.loo.result import LooResult
 from onefit.report.ledger import Ledger
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from onefit.estimators.base import KernelMachine
-from onefit.loo.answers import bound_result, exact_result
-from onefit.loo.exact import LeaveOneOutFit, Proofs
+from onefit.loo.answers import approximate_result, bound_result, exact_result
+from onefit.loo.exact import LeaveOneOutFit
+from onefit.loo.left_out import Proofs
 from onefit.loo.result import LooResult
 
-METHODS = ("exact", "bound")
+METHODS = ("exact", "approximate", "bound")
 PROOFS = {"auto": Proofs.WHERE_THEY_PAY, True: Proofs.ALL, False: Proofs.NONE}
 SEEDINGS = ("auto", "none", "avg", "top")
 
@@ -39,21 +40,28 @@ def leave_one_out(
     from shared distances ("rbf") or from the data. A number for ``gamma``, or "auto", is far
     faster.
 
+    ``method="approximate"`` estimates every value from the fit on all rows, in a fraction of its
+    time, and says of which rows the estimate is in doubt; ``refine()`` of its result settles these
+    exactly (:mod:`onefit.loo.approximate` has the derivation). The estimate leaves all but the row
+    as it is: with ``gamma="scale"`` the kernel, with ``class_weight="balanced"`` the weights, and
+    with ν the equivalent C or ε are those of the fit on all rows.
+
     Parameters
     ----------
     estimator : SVC, NuSVC, SVR or NuSVR
         One of ours. It is not changed.
     X, y
         As in its ``fit``.
-    method : {"exact", "bound"}, default="exact"
-        "bound" takes the fit on all rows alone: rows that it does not settle count as errors, so
-        that the error is at least the exact one. For ``SVC`` with a number, or "auto", for
-        ``gamma`` and without ``class_weight="balanced"``.
+    method : {"exact", "approximate", "bound"}, default="exact"
+        "approximate" gives an estimate for every row, from one fit. "bound" takes that fit alone,
+        too: rows that it does not settle count as errors, so that the error is at least the exact
+        one. For ``SVC`` with a number, or "auto", for ``gamma`` and without
+        ``class_weight="balanced"``.
     seeding : {"auto", "none", "avg", "top"}, default="auto"
-        Where left-out problems start: from nothing, or from the fit on all rows with what leaves
-        spread over the free rows ("avg") or given to the most similar one ("top"). "auto" is where
-        they would be if the same rows stayed free (a Newton step; "avg" where there is none). It
-        never changes the answer.
+        Where left-out problems start, also those of ``refine()``: from nothing, or from the fit on
+        all rows with what leaves spread over the free rows ("avg") or given to the most similar one
+        ("top"). "auto" is where they would be if the same rows stayed free (a Newton step; "avg"
+        where there is none). It never changes the answer.
     certify : {"auto", True, False}, default="auto"
         Whether a proof of the side that a row falls on is enough. "auto": rows are settled by what
         the fit on all rows proves, and solves end early where a proof is found, if ten rows have
@@ -62,7 +70,8 @@ def leave_one_out(
         ``tol`` is (with more than two classes, those of the pairs with the row's class). False: the
         values of all rows are computed to the solver's tolerance. Where a side is proven there is
         no value, but NaN. Proofs are of ``SVC`` with a linear, polynomial (``coef0`` not negative)
-        or RBF kernel.
+        or RBF kernel. With ``method="approximate"`` every row has a value; False takes more care
+        for those of classifiers whose side is certain anyway.
     sample_weight : array-like of shape (n_samples,), default=None
         As in ``fit``. The errors are not weighted.
     n_jobs : int or None, default=None
@@ -98,6 +107,8 @@ def leave_one_out(
     fit = LeaveOneOutFit(estimator, X, y, sample_weight, seeding, n_jobs, progress)
     if method == "exact":
         return exact_result(fit, PROOFS[certify])
+    if method == "approximate":
+        return approximate_result(fit, all_values=certify is False)
     if not fit.has_rules_for_signs or (estimator.break_ties and fit.n_classes > 2):
         raise ValueError(
             "method='bound' is for SVC with a number, or 'auto', for gamma, without "

@@ -1,0 +1,108 @@
+"""A solved problem as approximate leave-one-out reads it: values, coefficients and their room."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onefit import _core
+from onefit.kernels import Floats
+from onefit.problem import Problem, nu_svc_model, nu_svr_model
+
+Indices = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A solved C-SVC or ε-SVR, or what a ν-SVC or ν-SVR is equivalent to."""
+
+    rows: NDArray[np.int32]  # of the store
+    values: Floats  # of the decision function at these rows
+    above: Floats  # by which targets are above these values; free rows: 0, or ±ε
+    beta: Floats
+    lower: Floats
+    upper: Floats
+    kink: float = 0.0  # ε
+    is_determined: bool = True  # or a ν-SVC without a margin
+
+    @classmethod
+    def of(cls, problem: Problem, solution: _core.Solution, tol: float) -> Fit:
+        """The fit of any of the four machines; ``tol`` is the tolerance that it was solved to."""
+        if problem.split is None:
+            return cls._plain(problem, solution)
+        n = problem.split
+        if 2 * n == len(problem.rows) and np.array_equal(problem.rows[:n], problem.rows[n:]):
+            return cls._of_nu_svr(problem, solution)
+        return cls._of_nu_svc(problem, solution, tol)
+
+    @classmethod
+    def _plain(cls, problem: Problem, solution: _core.Solution) -> Fit:
+        above = solution.gradient - solution.offset
+        return cls(
+            problem.rows,
+            problem.linear - above,
+            above,
+            solution.beta,
+            problem.lower,
+            problem.upper,
+            problem.kink,
+        )
+
+    @classmethod
+    def _of_nu_svc(cls, problem: Problem, solution: _core.Solution, tol: float) -> Fit:
+        """The C-SVC with C = 1/ρ."""
+        beta, intercept, rho, has_margin = nu_svc_model(solution, tol)
+        values = intercept - solution.gradient / rho
+        sides = np.where(np.arange(len(beta)) < (problem.split or 0), 1.0, -1.0)
+        return cls(
+            problem.rows,
+            values,
+            sides - values,
+            beta,
+            problem.lower / rho,
+            problem.upper / rho,
+            is_determined=has_margin,
+        )
+
+    @classmethod
+    def _of_nu_svr(cls, problem: Problem, solution: _core.Solution) -> Fit:
+        """The ε-SVR with the width that was found."""
+        beta, intercept, epsilon = nu_svr_model(solution)
+        n = len(beta)
+        above = solution.gradient[:n] - intercept
+        return cls(
+            problem.rows[:n],
+            problem.linear[:n] - above,
+            above,
+            beta,
+            problem.lower[n:],
+            problem.upper[:n],
+            epsilon,
+        )
+
+    @property
+    def takes_part(self) -> NDArray[np.bool_]:
+        return self.lower < self.upper
+
+    @property
+    def is_free(self) -> NDArray[np.bool_]:
+        inside: NDArray[np.bool_] = (self.beta > self.lower) & (self.beta < self.upper)
+        return inside & (self.beta != 0) if self.kink > 0 else inside
+
+    def room(self, rows: Indices) -> tuple[Floats, Floats]:
+        """By how much free coefficients can fall and rise; with a kink 0 is a bound."""
+        beta, lower, upper = self.beta[rows], self.lower[rows], self.upper[rows]
+        if self.kink > 0:
+            lower, upper = np.where(beta > 0, 0.0, lower), np.where(beta < 0, 0.0, upper)
+        return beta - lower, upper - beta
+
+    def slack(self, rows: Indices) -> tuple[Floats, Floats]:
+        """By how much values may fall and rise before rows that are not free would become so."""
+        beta, above, kink = self.beta[rows], self.above[rows], self.kink
+        most = np.where(beta < 0, -kink, kink)  # of a coefficient that could rise
+        least = np.where(beta > 0, kink, -kink)
+        fall = np.where(beta < self.upper[rows], most - above, np.inf)
+        rise = np.where(beta > self.lower[rows], above - least, np.inf)
+        return np.maximum(fall, 0.0), np.maximum(rise, 0.0)
