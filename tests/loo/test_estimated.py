@@ -34,9 +34,12 @@ def assert_refined(estimate, exact):
     """Rows in doubt become exact, and no other changes."""
     refined = estimate.refine()
     doubtful = ~estimate.reliable & estimate.predicted
-    assert_array_equal(refined.decision_values[doubtful], exact.decision_values[doubtful])
-    assert_array_equal(refined.predictions[doubtful], exact.predictions[doubtful])
-    assert_array_equal(refined.decision_values[~doubtful], estimate.decision_values[~doubtful])
+    # To rounding: rows that are asked for together share products of matrices.
+    values = refined.decision_values
+    assert_allclose(values[doubtful], exact.decision_values[doubtful], rtol=1e-9, atol=1e-12)
+    assert_array_equal(values[~doubtful], estimate.decision_values[~doubtful])
+    if refined.classifies:
+        assert_array_equal(refined.predictions[doubtful], exact.predictions[doubtful])
     assert_array_equal(refined.predictions[~doubtful], estimate.predictions[~doubtful])
     assert not (refined.decided_by == DecidedBy.DOUBTFUL).any()
     assert refined.n_iter[~doubtful].sum() == 0
@@ -75,7 +78,7 @@ def test_refined_error_rates_of_real_data(C):
     assert estimate.reliable.mean() > 0.95
     refined = assert_refined(estimate, exact)
     assert abs(refined.error - exact.error) <= 0.001
-    assert refined.ledger.n_iter < 0.5 * exact.ledger.n_iter
+    assert refined.n_iter.sum() < 0.5 * exact.n_iter.sum()
 
 
 def test_refined_error_rates_of_many_classes():

@@ -45,6 +45,7 @@ def ends(machine, X, y, weight=None, budget=1 << 30):
     gaps = values.copy()
     n_paths = 0
     for number, problem in enumerate(fit.whole.problems):
+        fit._tighten(number)
         solved = fit._solved[number]
         variables = np.flatnonzero(solved.solution.beta)
         n_paths += len(variables)
