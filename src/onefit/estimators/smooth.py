@@ -53,6 +53,7 @@ class Part:
     rows: Rows  # those that take part
     y: Floats  # of these rows: ±1, or numbers
     c: Floats  # their weights in the objective, positive
+    key: tuple[Any, ...] = ()  # of the same function in a fit to other rows
 
 
 @dataclass

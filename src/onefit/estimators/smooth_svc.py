@@ -198,22 +198,26 @@ class SmoothSVC(ClassifierMixin, SmoothMachine):  # type: ignore[misc]
             )
         c = self.C * of_class[codes] * (1.0 if weights is None else weights)
         parts = [
-            Part(rows, np.where(codes[rows] == positive, 1.0, -1.0), c[rows])
-            for rows, positive in self._sides(codes, taken, len(classes))
+            Part(rows, np.where(codes[rows] == j, 1.0, -1.0), c[rows], self._key(classes, i, j))
+            for rows, i, j in self._sides(codes, taken, len(classes))
         ]
         return parts, {"classes_": classes, "class_weight_": of_class}
 
     def _sides(
         self, codes: NDArray[np.intp], taken: NDArray[np.intp], n_classes: int
-    ) -> list[tuple[NDArray[np.intp], int]]:
-        """The rows of each function, and the class that is positive."""
+    ) -> list[tuple[NDArray[np.intp], int, int]]:
+        """The rows of each function, its negative class (or any) and its positive one."""
         if n_classes == 2:
-            return [(taken, 1)]
+            return [(taken, 0, 1)]
         if self.multi_class == "ovr":
-            return [(taken, k) for k in range(n_classes)]
+            return [(taken, k, k) for k in range(n_classes)]
         mine = codes[taken]
         pairs = combinations(range(n_classes), 2)
-        return [(taken[(mine == i) | (mine == j)], j) for i, j in pairs]
+        return [(taken[(mine == i) | (mine == j)], i, j) for i, j in pairs]
+
+    def _key(self, classes: NDArray[Any], negative: int, positive: int) -> tuple[Any, ...]:
+        pair = classes[positive], classes[negative]
+        return pair[:1] if self.multi_class == "ovr" else pair
 
     def decision_function(self, X: MatrixLike) -> Floats:
         """Values of the functions.

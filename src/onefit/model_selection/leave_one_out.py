@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from onefit.estimators.base import KernelMachine
+from onefit.estimators.smooth import SmoothMachine
 from onefit.loo.answers import bound_result, exact_result
 from onefit.loo.exact import LeaveOneOutFit, Proofs
 from onefit.loo.result import LooResult
+from onefit.model_selection.smooth import smooth_leave_one_out
 
 METHODS = ("exact", "bound")
 PROOFS = {"auto": Proofs.WHERE_THEY_PAY, True: Proofs.ALL, False: Proofs.NONE}
@@ -41,8 +43,11 @@ def leave_one_out(
 
     Parameters
     ----------
-    estimator : SVC, NuSVC, SVR or NuSVR
-        One of ours. It is not changed.
+    estimator : SVC, NuSVC, SVR, NuSVR, SmoothSVC or SmoothSVR
+        One of ours. It is not changed. Of a smooth machine rows are left out by updates of the fit
+        to all rows, exactly (``method="exact"``), or by one Newton step from it, which is exact for
+        rows without which no other becomes or ceases to be a support vector (``"approximate"``);
+        ``seeding`` and ``certify`` are not used.
     X, y
         As in its ``fit``.
     method : {"exact", "bound"}, default="exact"
@@ -85,6 +90,8 @@ def leave_one_out(
     >>> round(result.error, 4)
     0.0193
     """
+    if isinstance(estimator, SmoothMachine):
+        return smooth_leave_one_out(estimator, X, y, method, sample_weight, progress)
     _check_choice("method", method, METHODS)
     _check_choice("seeding", seeding, SEEDINGS)
     if certify not in PROOFS:

@@ -21,12 +21,21 @@ from sklearn.utils.validation import _num_samples
 from onefit.estimators.base import KernelMachine
 from onefit.estimators.classification import KernelClassifier
 from onefit.estimators.given import Split
+from onefit.estimators.smooth import SmoothMachine
+from onefit.estimators.smooth_svc import SmoothSVC
 from onefit.model_selection import quick
 from onefit.model_selection.crossfit import CrossFit, are_different, can_share
 from onefit.model_selection.each_row import EachRow, Wanted, each_row, leaves_each_row_out
 from onefit.model_selection.leave_one_out import SEEDINGS
 from onefit.model_selection.pipelines import Chain, last_machine
 from onefit.model_selection.processes import ProcessFit, worker_processes
+from onefit.model_selection.smooth import (
+    FoldScores,
+    SmoothFolds,
+    own_scores,
+    smooth_each_row,
+    smooth_folds,
+)
 from onefit.report.ledger import Ledger
 from onefit.seeding import STRATEGIES
 
@@ -93,7 +102,8 @@ return_train_score, return_estimator, return_indices, error_score
         scikit-learn's keys. Its attribute ``ledger`` says what was reused and what was paid.
     """
     plain = not (verbose or return_train_score or return_estimator or return_indices)
-    own = isinstance(estimator, KernelClassifier) and quick.is_own_score(estimator, scoring)
+    ours = isinstance(estimator, KernelClassifier | SmoothSVC)
+    own = ours and quick.is_own_score(estimator, scoring)
     folds, cv, groups = _folds(
         estimator,
         X,
@@ -106,11 +116,16 @@ return_train_score, return_estimator, return_indices, error_score
         progress,
         Wanted.LABELS if plain and own else Wanted.MODELS,
     )
-    if isinstance(folds, EachRow):
-        scores = CrossValidation(folds.scores())
-        scores.ledger = folds.ledger
-        scores["fit_time"] = scores["fit_time"] + [work.seconds for work in folds.ledger.folds]
+    if isinstance(folds, SmoothFolds) and plain and quick.is_own_score(estimator, scoring):
+        known: EachRow | FoldScores | None = own_scores(folds, estimator, y)
+    else:
+        known = folds if isinstance(folds, EachRow) else None
+    if known is not None:
+        scores = CrossValidation(known.scores())
+        scores.ledger = known.ledger
+        scores["fit_time"] = scores["fit_time"] + [work.seconds for work in known.ledger.folds]
         return scores
+    assert not isinstance(folds, EachRow)
     if not isinstance(folds, CrossFit):
         scores = CrossValidation(
             model_selection.cross_validate(
@@ -120,7 +135,7 @@ return_train_score, return_estimator, return_indices, error_score
                 groups=groups,
                 scoring=scoring,
                 cv=cv,
-                n_jobs=n_jobs,
+                n_jobs=1 if isinstance(folds, SmoothFolds) else n_jobs,
                 verbose=verbose,
                 params=params,
                 pre_dispatch=pre_dispatch,
@@ -180,7 +195,8 @@ def cross_val_score(
     See :func:`cross_validate` for ``seeding`` and ``progress``.
     """
     # As scikit-learn does it: one score, under one name.
-    if not (isinstance(estimator, KernelMachine) and quick.is_own_score(estimator, scoring)):
+    ours = isinstance(estimator, KernelMachine | SmoothMachine)
+    if not (ours and quick.is_own_score(estimator, scoring)):
         scoring = {"score": check_scoring(estimator, scoring=scoring)}
     results = cross_validate(
         estimator,
@@ -262,7 +278,7 @@ def _folds(
     progress: bool | None,
     wanted: Wanted,
     encode: bool = False,
-) -> tuple[CrossFit | EachRow | Chain | None, Any, Any]:
+) -> tuple[CrossFit | EachRow | Chain | SmoothFolds | None, Any, Any]:
     """The folds of a machine of ours, fitted together, or of a pipeline that ends in one.
 
     Folds of one row each are left-out rows, if no model is ``wanted`` of them.
@@ -274,13 +290,16 @@ def _folds(
         raise ValueError(f"seeding must be one of {allowed}; got {seeding!r}.")
     ours = isinstance(estimator, KernelMachine)
     routed = get_config().get("enable_metadata_routing", False)
-    if routed or y is None or not (ours or last_machine(estimator) is not None):
+    smooth = isinstance(estimator, SmoothMachine)
+    if routed or y is None or not (ours or smooth or last_machine(estimator) is not None):
         return None, cv, groups
     X, y = indexable(X, y)
     drawn = check_cv(cv, y, classifier=is_classifier(estimator)).split(X, y, groups)
     splits = [(np.asarray(train), np.asarray(test)) for train, test in drawn]
     if encode:  # as scikit-learn does, for columns in one order
         y = np.unique(y, return_inverse=True)[1]
+    if smooth:
+        return _smooth(estimator, X, y, splits, params or {}, progress, wanted), splits, None
     given, how = (estimator, X, y, splits, params or {}), (n_jobs, seeding, progress)
     folds = _together(*given, *how, wanted) if ours else _one_by_one(*given, *how)
     return folds, splits, None
@@ -316,6 +335,23 @@ def _together(
         return CrossFit(machine, X, y, weights, splits, seeding, n_jobs, progress)
     except (TypeError, ValueError):  # for scikit-learn to say, fold by fold
         return None
+
+
+def _smooth(
+    machine: SmoothMachine,
+    X: Any,
+    y: Any,
+    splits: list[Split],
+    params: dict[str, Any],
+    progress: bool | None,
+    wanted: Wanted,
+) -> SmoothFolds | EachRow | None:
+    """The folds of a smooth machine."""
+    if wanted is not Wanted.MODELS and leaves_each_row_out(splits, _num_samples(X)):
+        rows = smooth_each_row(machine, X, y, splits, params, progress)
+        if rows is not None:
+            return rows
+    return smooth_folds(machine, X, y, splits, params, progress)
 
 
 def _one_by_one(

@@ -41,6 +41,10 @@ class Design(ABC):
     def features(self, rows: Any) -> Any:
         """Φ of some rows (numbers or a slice), dense or sparse."""
 
+    @abstractmethod
+    def with_features(self, columns: Rows) -> Design:
+        """The same rows with some of the features."""
+
     def values(self, theta: Floats, rows: Rows | None = None) -> Floats:
         """Aθ, of all or of some rows; θ may have several columns."""
         parts = [phi @ theta[1:] for _, phi in self._blocks(rows)]
@@ -119,6 +123,9 @@ class StoredDesign(Design):
     def features(self, rows: Any) -> Any:
         return self.phi[rows]
 
+    def with_features(self, columns: Rows) -> Design:
+        return StoredDesign(np.ascontiguousarray(self.phi[:, columns]), self.intercept)
+
     def values(self, theta: Floats, rows: Rows | None = None) -> Floats:
         if rows is not None:
             return super().values(theta, rows)
@@ -148,6 +155,12 @@ class EvaluatedDesign(Design):
 
     def features(self, rows: Any) -> Any:
         return self._evaluate(rows)
+
+    def with_features(self, columns: Rows) -> Design:
+        def evaluate(rows: Any) -> Floats:
+            return np.ascontiguousarray(self._evaluate(rows)[:, columns])
+
+        return EvaluatedDesign(self.n, len(columns), evaluate, self.intercept)
 
 
 def _is_range(rows: Rows) -> bool:

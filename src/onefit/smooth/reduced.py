@@ -33,6 +33,9 @@ SIZE_FACTOR = 5.0
 # IRSVM begins with so many rows.
 FIRST = 2
 
+# The sequential version looks at so many kernel columns at a time, still one after another.
+AT_A_TIME = 32
+
 # A column whose distance to the others is less than this share of its length adds only rounding.
 INDEPENDENT = 1e-7
 
@@ -105,49 +108,63 @@ def incremental_set(
     """
     order = in_order(keys)
     most = len(order) if most is None else min(most, len(order))
-    chosen = [int(row) for row in order[: min(FIRST, most)]]
+    chosen = order[: min(FIRST, most)].tolist()
     span = _Span(len(keys))
-    span.append(columns(np.array(chosen, dtype=np.intp)))
+    for column in columns(order[: len(chosen)]).T:
+        span.append(column)
+    size = batch_size if batch_size > 1 else AT_A_TIME
     failed = 0
-    for first in range(len(chosen), len(order), batch_size):
-        batch = order[first : first + batch_size]
-        candidates = columns(batch)
-        far = span.distances(candidates) > threshold
-        taken: list[int] = []
-        for position, is_far in enumerate(far):
-            if len(chosen) + len(taken) >= most or failed >= failures:
-                break
-            failed = 0 if is_far else failed + 1
-            if is_far:
-                taken.append(position)
-        if taken:
-            chosen += [int(row) for row in batch[taken]]
-            span.append(candidates[:, taken])
+    for first in range(len(chosen), len(order), size):
         if len(chosen) >= most or failed >= failures:
             break
+        batch = order[first : first + size]
+        candidates = columns(batch)
+        rests = span.rests(candidates)
+        before = np.sqrt(np.mean(rests * rests, axis=0))
+        for k, row in enumerate(batch.tolist()):
+            if len(chosen) >= most or failed >= failures:
+                break
+            distance = before[k]
+            if batch_size == 1:
+                distance = np.sqrt(np.mean(rests[:, k] ** 2))
+            if distance <= threshold:
+                failed += 1
+                continue
+            failed = 0
+            chosen.append(row)
+            direction = span.append(candidates[:, k])
+            if batch_size == 1 and direction is not None:
+                rests -= np.outer(direction, direction @ rests)
     return np.sort(np.array(chosen, dtype=np.intp))
 
 
 class _Span:
-    """Columns with an orthonormal basis of their span, to which columns are appended."""
+    """An orthonormal basis of the span of columns, to which columns are appended."""
 
     def __init__(self, n: int) -> None:
-        self._basis = np.empty((n, 0))
+        self._room = np.empty((n, AT_A_TIME), order="F")
+        self._size = 0
 
-    def distances(self, columns: Floats) -> Floats:
-        """Root mean square distances of columns to the span."""
-        rest = self._rest(columns)
-        return np.asarray(np.sqrt(np.mean(rest * rest, axis=0)))
+    @property
+    def _basis(self) -> Floats:
+        return self._room[:, : self._size]
 
-    def append(self, columns: Floats) -> None:
-        lengths = np.linalg.norm(columns, axis=0)
-        rest, triangle = np.linalg.qr(self._rest(columns))
-        # Near-copies within a batch leave nothing to divide by.
-        new = np.abs(np.diag(triangle)) > INDEPENDENT * lengths
-        self._basis = np.hstack([self._basis, self._rest(rest[:, new])])
-
-    def _rest(self, columns: Floats) -> Floats:
+    def rests(self, columns: Floats) -> Floats:
         """Columns less their part in the span; twice is enough (Kahan and Parlett)."""
         for _ in range(2):
             columns = columns - self._basis @ (self._basis.T @ columns)
         return columns
+
+    def append(self, column: Floats) -> Floats | None:
+        """The direction that a column adds; None for a near-copy, as a batch may have."""
+        rest = self.rests(column)
+        length = float(np.linalg.norm(rest))
+        if not length > INDEPENDENT * float(np.linalg.norm(column)):
+            return None
+        if self._size == self._room.shape[1]:
+            room = np.empty((len(column), 2 * self._size), order="F")
+            room[:, : self._size] = self._room
+            self._room = room
+        self._room[:, self._size] = rest / length
+        self._size += 1
+        return np.asarray(self._room[:, self._size - 1])

@@ -17,9 +17,10 @@ these factors replace.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from copy import copy
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, lu_factor, lu_solve
+from scipy.linalg import cho_factor, cho_solve, lu_factor, lu_solve, solve_triangular
 from scipy.sparse.linalg import LinearOperator, cg
 
 from onefit.kernels import Floats
@@ -56,6 +57,18 @@ class System(ABC):
     @abstractmethod
     def solve(self, right: Floats) -> Floats:
         """H⁻¹ times a vector, or several columns."""
+
+    def settle(self, curvatures: Floats) -> None:
+        """To the system with these curvatures, with a factorisation of its own."""
+        self.move(curvatures)
+
+    def influence(self, columns: Rows) -> Floats:
+        """ÃH⁻¹Ãᵀ with the rows of A, and those of the unit matrix of these columns."""
+        raise NotImplementedError
+
+    def branch(self) -> System:
+        """Another system that begins where this one is."""
+        return copy(self)
 
 
 class PrimalSystem(System):
@@ -118,6 +131,31 @@ class PrimalSystem(System):
             # Rows that leave make it indefinite.
             solved = solved - self._spread @ np.linalg.solve(self._inner, self._rows @ solved)
         return solved
+
+    def settle(self, curvatures: Floats) -> None:
+        changes = np.flatnonzero(curvatures != self._at)
+        if len(changes) or self._hessian is None:
+            self._factorise(changes, curvatures)
+        self._changed = changes[:0]
+
+    def influence(self, columns: Rows) -> Floats:
+        n, p = self._design.n, self._design.p
+        rows = np.zeros((n + len(columns), p))
+        rows[:n] = self._design.rows(np.arange(n))
+        rows[n + np.arange(len(columns)), columns] = 1.0
+        half = solve_triangular(
+            self._factor[0], rows.T, lower=True, overwrite_b=True, check_finite=False
+        )
+        return np.asarray(half.T @ half)
+
+    def restricted(self, design: Design, columns: Rows) -> PrimalSystem:
+        """The system of a design that has only these columns of this one."""
+        system = PrimalSystem(design, self._updating)
+        assert self._hessian is not None
+        system._hessian = self._hessian[np.ix_(columns, columns)]
+        system._factor = cho_factor(system._hessian, lower=True, check_finite=False)
+        system._at = self._at
+        return system
 
 
 class DualSystem(System):
@@ -204,12 +242,35 @@ class DualSystem(System):
             right - sums - self._design.sums(border[: len(self._coming)], self._coming)
         )
 
+    def settle(self, curvatures: Floats) -> None:
+        if self._at is None or np.any(curvatures != self._at):
+            self._factorise(curvatures)
+        self._schur = None
+
+    def influence(self, columns: Rows) -> Floats:
+        n, every = self._design.n, np.arange(self._design.n)
+        influence = np.zeros((n + len(columns), n + len(columns)))
+        influence[:n, :n] = self._design.cross(every, every)
+        products = np.empty((len(self._base), n + len(columns)))
+        products[:, :n] = influence[self._base, :n]
+        if len(columns):
+            influence[:n, n:] = self._design.rows(every)[:, columns]
+            influence[n:, :n] = influence[:n, n:].T
+            influence[n + np.arange(len(columns)), n + np.arange(len(columns))] = 1.0
+            products[:, n:] = influence[self._base, n:]
+        if len(self._base):
+            half = solve_triangular(
+                self._factor[0], products, lower=True, overwrite_b=True, check_finite=False
+            )
+            influence -= half.T @ half
+        return influence
+
 
 class CheapestSystem(System):
-    """Whichever of several takes least for the next move."""
+    """Whichever of strategy I and II takes less for the next move; ``size`` is that of I."""
 
-    def __init__(self, *systems: System) -> None:
-        self._systems = systems
+    def __init__(self, size: int, *systems: System) -> None:
+        self._size, self._systems = size, systems
         self._chosen = systems[0]
 
     def cost(self, curvatures: Floats) -> float:
@@ -223,6 +284,21 @@ class CheapestSystem(System):
 
     def solve(self, right: Floats) -> Floats:
         return self._chosen.solve(right)
+
+    def settle(self, curvatures: Floats) -> None:
+        self._chosen = self.smallest(curvatures)
+        self._chosen.settle(curvatures)
+
+    def smallest(self, curvatures: Floats) -> System:
+        """The one whose system is the smaller: of coefficients, or of support vectors."""
+        primal, dual = self._systems
+        return dual if 2 * np.count_nonzero(curvatures) < self._size else primal
+
+    def influence(self, columns: Rows) -> Floats:
+        return self._chosen.influence(columns)
+
+    def branch(self) -> System:
+        return CheapestSystem(self._size, *(system.branch() for system in self._systems))
 
 
 class IterativeSystem(System):
@@ -266,4 +342,5 @@ def make_system(update: str, design: Design, budget: int | None = None) -> Syste
     updating = update == "auto"
     if design.p <= 2 * SMALL:  # the dual would hardly ever be smaller
         return PrimalSystem(design, updating)
-    return CheapestSystem(PrimalSystem(design, updating), DualSystem(design, updating))
+    systems = PrimalSystem(design, updating), DualSystem(design, updating)
+    return CheapestSystem(design.p, *systems)

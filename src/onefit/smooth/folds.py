@@ -1,0 +1,161 @@
+"""A machine solved on all rows, and on all but those of each fold by updates of that solution.
+
+Algorithm 2 of Tseng & Lee, "Rank-r updating techniques for fast exact cross-validation", with two
+changes. A fold without support vectors keeps the model only if no column leaves with its rows: a
+kernel column has a coefficient whether or not its row is a support vector. And every fold is
+checked against its own gradient, from the data; one that is not as near to its optimum as a fit
+would be is solved on until it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onefit.kernels import Floats
+from onefit.smooth.design import Design, Rows
+from onefit.smooth.influence import EvaluatedInfluence, Solved, StoredInfluence
+from onefit.smooth.newton import Solution, Status, Task, minimise
+from onefit.smooth.systems import (
+    SMALL,
+    IterativeSystem,
+    PrimalSystem,
+    System,
+    make_system,
+)
+
+# The machine on all rows is solved to this share of the tolerance.
+TIGHTER = 1e-2
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How machines are solved."""
+
+    update: str
+    tol: float
+    max_iter: int
+    budget: int  # bytes
+
+
+class Whole:
+    """A machine on all rows of a task, with the columns of all folds."""
+
+    def __init__(self, task: Task, rule: Rule, columns: Rows, start: Floats | None = None) -> None:
+        """``columns`` are the coefficients that some fold lacks."""
+        self.task, self.rule, self.columns = task, rule, columns
+        self._number = np.full(task.design.p, -1, dtype=np.intp)
+        self._number[columns] = np.arange(len(columns))
+        self.system = make_system(rule.update, task.design, rule.budget)
+        # Folds take over how far this is from its optimum.
+        tol = TIGHTER * rule.tol
+        self.solution = minimise(task, self.system, tol, rule.max_iter, start)
+        self._solved: Solved | None = None
+
+    @property
+    def n_support(self) -> int:
+        return int(np.count_nonzero(self.solution.curvatures))
+
+    def solved(self, stored: bool) -> Solved:
+        """With its influence, in memory or evaluated as it is asked for."""
+        if self._solved is None:
+            self.system.settle(self.solution.curvatures)
+            kind = StoredInfluence if stored else EvaluatedInfluence
+            influence = kind(self.system, self.task.design, self.columns)
+            self._solved = Solved(self.task, self.solution, influence, self.columns)
+        return self._solved
+
+    def can_store_influence(self) -> bool:
+        """Whether the matrix, and what it is computed from, fit."""
+        size, p = self.task.design.n + len(self.columns), self.task.design.p
+        needed = 8 * size * (2 * size + 2 * p)
+        known = not isinstance(self.system, IterativeSystem)
+        return known and needed <= self.rule.budget
+
+    def can_evaluate_influence(self) -> bool:
+        """Whether it can be had row by row."""
+        return not isinstance(self.system, IterativeSystem) and not len(self.columns)
+
+    def number(self, columns: Rows) -> Rows:
+        """The numbers of coefficients among those that may leave."""
+        return self._number[columns]
+
+    def fold(self, c: Floats, gone: NDArray[np.intp]) -> Solution:
+        """The machine with these weights, without these coefficients (which become 0)."""
+        if not len(gone) and self.solution.status is Status.CONVERGED:
+            idle = self.solution.slopes == 0
+            if self.task.loss.piecewise and idle[c != self.task.c].all():
+                # Rows that leave have no slope: the optimum stays. (Those that come may have one.)
+                came = (c > self.task.c) & idle
+                slopes = replace(self.task, c=c).at(self.solution.values).slope
+                if not np.any(slopes[came]):
+                    return replace(self.solution, n_iter=0)
+        if self.rule.update == "none" or self.solution.status is not Status.CONVERGED:
+            return self._again(c, gone)
+        leaving = int(np.count_nonzero((c != self.task.c) & (self.solution.curvatures > 0)))
+        if max(leaving + len(gone), SMALL) >= self.task.design.p or not self.can_store_influence():
+            return self._followed(c, gone)
+        solved = self.solved(stored=True)
+        change = solved.change(c, self._number[gone])
+        if change.converged:
+            theta = solved.theta(self.system, change)
+            found = self.checked(theta, c, gone, change.n_iter)
+            if found is not None:
+                return found
+            return self._again(c, gone, theta)
+        return self._again(c, gone)
+
+    def checked(
+        self, theta: Floats, c: Floats, gone: NDArray[np.intp], n_iter: int
+    ) -> Solution | None:
+        """The solution of a fold, unless rounding has made it worse than that of a fit."""
+        task = replace(self.task, c=c)
+        values = task.design.values(theta)
+        loss, slopes, curvatures = task.at(values)
+        gradient = task.gradient(theta, slopes)
+        gradient[gone] = 0.0
+        norm, size = float(np.linalg.norm(gradient)), max(1.0, float(np.linalg.norm(theta)))
+        if not norm <= self.rule.tol * size:
+            return None
+        objective = 0.5 * float(theta @ theta) + float(loss.sum())
+        status = Status.CONVERGED
+        return Solution(theta, values, slopes, curvatures, norm, objective, n_iter, status)
+
+    def _followed(self, c: Floats, gone: NDArray[np.intp]) -> Solution:
+        """Newton steps on the data, whose systems begin with that of all rows."""
+        if not len(gone):
+            system = self.system.branch()
+            return self._minimised(replace(self.task, c=c), system, self.solution.theta)
+        primal = self.system if isinstance(self.system, PrimalSystem) else None
+        if primal is None:
+            return self._again(c, gone)
+        primal.settle(self.solution.curvatures)
+        kept = np.setdiff1d(np.arange(self.task.design.p), gone)
+        design = _with_columns(self.task.design, kept)
+        system = primal.restricted(design, kept)
+        task = Task(design, self.task.loss, self.task.y, c)
+        return self._spread(self._minimised(task, system, self.solution.theta[kept]), kept)
+
+    def _again(self, c: Floats, gone: NDArray[np.intp], start: Floats | None = None) -> Solution:
+        """A fit to the fold alone, from where all rows are, or from ``start``."""
+        start = self.solution.theta if start is None else start
+        kept = np.setdiff1d(np.arange(self.task.design.p), gone)
+        design = _with_columns(self.task.design, kept) if len(gone) else self.task.design
+        task = Task(design, self.task.loss, self.task.y, c)
+        system = make_system(self.rule.update, design, self.rule.budget)
+        return self._spread(self._minimised(task, system, start[kept]), kept)
+
+    def _minimised(self, task: Task, system: System, start: Floats) -> Solution:
+        return minimise(task, system, self.rule.tol, self.rule.max_iter, start)
+
+    def _spread(self, solution: Solution, kept: NDArray[np.intp]) -> Solution:
+        theta = np.zeros(self.task.design.p)
+        theta[kept] = solution.theta
+        return replace(solution, theta=theta)
+
+
+def _with_columns(design: Design, kept: NDArray[np.intp]) -> Design:
+    """The design with some of its coefficients, the intercept's among them."""
+    return design.with_features(kept[1:] - 1)
