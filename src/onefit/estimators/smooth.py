@@ -31,6 +31,7 @@ from onefit.memory import budget_bytes
 from onefit.smooth.design import Design, Rows
 from onefit.smooth.loss import Loss
 from onefit.smooth.newton import Solution, Status, Task, minimise
+from onefit.smooth.starts import start_of
 from onefit.smooth.systems import UPDATES, make_system
 
 KERNEL_CONSTRAINTS: dict[str, Any] = {
@@ -173,16 +174,26 @@ class SmoothMachine(QuickParameterValidation):
                 design = features.design(rows, mine)
             here = slice(None) if mine is None else np.concatenate([[0], 1 + mine])
             start = None if earlier is None else earlier[number, here]
-            solution = self._minimise(design, part, budget, start)
+            square = None
+            if columns is not None and self.reduced is None:
+                square = np.searchsorted(rows, columns if mine is None else columns[mine])
+            solution = self._minimise(design, part, budget, start, square)
             thetas[number, here] = solution.theta
             solutions.append(solution)
         where = None if columns is None else taken[columns]
         return SmoothModel(thetas, where, kernel, solutions, attributes)
 
     def _minimise(
-        self, design: Design, part: Part, budget: int, start: Floats | None = None
+        self,
+        design: Design,
+        part: Part,
+        budget: int,
+        start: Floats | None = None,
+        square: Rows | None = None,
     ) -> Solution:
         task = Task(design, self._loss(), part.y, part.c)
+        if start is None:
+            start = start_of(task, self.update, budget, square)
         system = make_system(self.update, design, budget)
         return minimise(task, system, float(self.tol), int(self.max_iter), start)
 

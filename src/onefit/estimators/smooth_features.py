@@ -44,7 +44,9 @@ def resolved(
     """
     if is_given(kernel):
         return None
-    if gamma == "scale" and weights is not None and kernel != "linear":
+    if kernel == "linear":
+        gamma = 1.0  # not used, and "scale" would be a pass over X
+    elif gamma == "scale" and weights is not None:
         gamma = _weighted_scale(X, weights)
     return Kernel(str(kernel), resolve_gamma(gamma, X), float(coef0), int(degree))
 

@@ -175,7 +175,8 @@ class SmoothSVC(ClassifierMixin, SmoothMachine):  # type: ignore[misc]
         return SquaredHinge() if self.beta is None else SmoothHinge(float(self.beta))
 
     def _parts(self, y: NDArray[Any], weights: Floats | None) -> tuple[list[Part], dict[str, Any]]:
-        check_classification_targets(y)
+        if y.dtype.kind not in "biuUS":  # whole numbers and strings are classes without a look
+            check_classification_targets(y)
         classes, codes = np.unique(y, return_inverse=True)
         taken = np.arange(len(y)) if weights is None else np.flatnonzero(weights > 0)
         if len(classes) < 2:

@@ -36,10 +36,15 @@ class Design(ABC):
 
     def __init__(self, n: int, features: int, intercept: float) -> None:
         self.n, self.p, self.intercept = n, features + 1, intercept
+        self.width = float(features + 1)  # entries of a row in memory
 
     @abstractmethod
     def features(self, rows: Any) -> Any:
         """Φ of some rows (numbers or a slice), dense or sparse."""
+
+    @abstractmethod
+    def with_rows(self, rows: Rows) -> Design:
+        """Some of the rows."""
 
     @abstractmethod
     def with_features(self, columns: Rows) -> Design:
@@ -77,7 +82,9 @@ class Design(ABC):
             if sp.issparse(phi) and phi.nnz > DENSE_ENOUGH * phi.shape[0] * phi.shape[1]:
                 phi = phi.toarray()
             if sp.issparse(phi):
-                gram[1:, 1:] += (phi.T @ sp.diags_array(w) @ phi).toarray()
+                scaled = phi.copy()
+                scaled.data *= np.repeat(w, np.diff(phi.indptr))
+                gram[1:, 1:] += (phi.T @ scaled).toarray()
             elif same is not None:
                 gram[1:, 1:] += same * (phi.T @ phi)
             else:
@@ -106,7 +113,7 @@ class Design(ABC):
 
     def _blocks(self, rows: Rows | None) -> Iterator[tuple[slice, Any]]:
         n = self.n if rows is None else len(rows)
-        size = max(1, BLOCK_BYTES // (8 * self.p))
+        size = max(1, int(BLOCK_BYTES / (8 * self.width)))
         contiguous = rows is None or (n == self.n and _is_range(rows))
         for first in range(0, max(1, n), size):
             part = slice(first, min(first + size, n))
@@ -119,9 +126,14 @@ class StoredDesign(Design):
     def __init__(self, phi: Any, intercept: float = 1.0) -> None:
         super().__init__(phi.shape[0], phi.shape[1], intercept)
         self.phi = phi
+        if sp.issparse(phi) and phi.nnz < DENSE_ENOUGH * phi.shape[0] * phi.shape[1]:
+            self.width = 1.0 + 2.0 * phi.nnz / max(1, phi.shape[0])
 
     def features(self, rows: Any) -> Any:
         return self.phi[rows]
+
+    def with_rows(self, rows: Rows) -> Design:
+        return StoredDesign(self.phi[rows], self.intercept)
 
     def with_features(self, columns: Rows) -> Design:
         return StoredDesign(np.ascontiguousarray(self.phi[:, columns]), self.intercept)
@@ -155,6 +167,12 @@ class EvaluatedDesign(Design):
 
     def features(self, rows: Any) -> Any:
         return self._evaluate(rows)
+
+    def with_rows(self, rows: Rows) -> Design:
+        def evaluate(some: Any) -> Floats:
+            return self._evaluate(rows[some])
+
+        return EvaluatedDesign(len(rows), self.p - 1, evaluate, self.intercept)
 
     def with_features(self, columns: Rows) -> Design:
         def evaluate(rows: Any) -> Floats:

@@ -135,7 +135,10 @@ class Solved:
                 return Change(factors, places, moved, n_iter, True)
             seen, pieces = changed, found
             rows = np.flatnonzero(changed)
-            factors, places, moved = self._step(rows, c[rows], moved, gone)
+            try:
+                factors, places, moved = self._step(rows, c[rows], moved, gone)
+            except np.linalg.LinAlgError:  # rounding has eaten what is left of H
+                break
         return Change(factors, places, moved, MOST_STEPS, False)
 
     def _step(
@@ -165,6 +168,7 @@ class Solved:
         """The same for a smooth loss, all of whose curvatures change."""
         task, whole, n = self.task, self.solution, self.task.design.n
         places = np.concatenate([np.arange(n), n + gone])
+        factors = np.zeros(len(places))
         moved = np.zeros(n + len(self.columns))
         scale = np.maximum(1.0, np.abs(whole.values).max())
         for n_iter in range(1, 2 * MOST_STEPS):
@@ -190,7 +194,10 @@ class Solved:
                     -whole.theta[self.columns[gone]] - explicit[len(rows) :],
                 ]
             )
-            solved = np.linalg.solve(system, targets)
+            try:
+                solved = np.linalg.solve(system, targets)
+            except np.linalg.LinAlgError:
+                break
             factors = np.concatenate([known, np.zeros(len(gone))])
             factors[rows] = solved[: len(rows)]
             factors[n:] = solved[len(rows) :]

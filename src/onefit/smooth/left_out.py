@@ -31,6 +31,9 @@ BLOCK_BYTES = 32 * MEGABYTE
 # The rows nearest to a singular system, where rounding is worst, are checked against their data.
 CHECKED = 3
 
+# What is left of a row's system when it is smaller than this is mostly rounding.
+SINGULAR = 1e-6
+
 NOBODY = -1  # no column leaves
 
 
@@ -60,16 +63,20 @@ def left_out(whole: Whole, gone: Rows, exact: bool = True) -> LeftOut:
     for rows in _blocks(n, n + len(whole.columns)):
         factors, leaves, moved, pivots = _first_steps(solved, rows, gone[rows], whole)
         found.values[rows] += moved[np.arange(len(rows)), rows]
+        singular = pivots < SINGULAR
         found.n_iter[rows] = 1
         values = solved.solution.values + moved[:, :n]
         other = solved.task.loss.piece(values, solved.task.y) != solved.pieces
         other &= solved.task.c > 0
         other[np.arange(len(rows)), rows] = False
-        found.first_step[rows] = ~other.any(axis=1) & solved.task.loss.piecewise
+        found.first_step[rows] = ~other.any(axis=1) & solved.task.loss.piecewise & ~singular
         if not exact:
             continue
         changes: dict[int, Change | None] = {}
-        for k in np.flatnonzero(~found.first_step[rows]).tolist():
+        for k in np.flatnonzero(singular).tolist():
+            _solve_alone(whole, found, int(rows[k]), gone)
+            changes[k] = None
+        for k in np.flatnonzero(~found.first_step[rows] & ~singular).tolist():
             start = Change(np.empty(0), rows[:0], moved[k], 1, True)
             changes[k] = _solve(whole, solved, found, int(rows[k]), gone, start)
         for k in np.argsort(pivots)[:CHECKED].tolist():
@@ -107,10 +114,12 @@ def _first_steps(
     slopes, curvatures = solved.solution.slopes[rows], solved.solution.curvatures[rows]
     block = solved.influence.of(rows)
     pivots = 1.0 - curvatures * block[own, rows]
+    pivots[np.isnan(pivots)] = 0.0
     factors = np.zeros((len(rows), 2))
     leaves = whole.number(np.maximum(gone, 0))
     has_column = gone != NOBODY
-    factors[:, 0] = slopes / pivots
+    with np.errstate(divide="ignore", invalid="ignore"):  # of singular systems, solved otherwise
+        factors[:, 0] = slopes / pivots
     moved: Floats
     if has_column.any():
         some = np.flatnonzero(has_column)
@@ -122,12 +131,16 @@ def _first_steps(
         )
         top, side = pivots[some], -curvatures[some] * across
         determinant = top * corner - side * across
-        factors[some, 0] = (slopes[some] * corner + side * theta) / determinant
-        factors[some, 1] = (-top * theta - across * slopes[some]) / determinant
-        pivots[some] = np.minimum(top, determinant / corner)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            factors[some, 0] = (slopes[some] * corner + side * theta) / determinant
+            factors[some, 1] = (-top * theta - across * slopes[some]) / determinant
+            pivots[some] = np.minimum(top, determinant / corner)
+        pivots[some[~(corner > 0)]] = 0.0
+        factors[pivots < SINGULAR] = 0.0
         moved = factors[:, :1] * block
         moved[some] += factors[some, 1:] * columns
     else:
+        factors[pivots < SINGULAR] = 0.0
         moved = factors[:, :1] * block
     return factors, leaves, moved, pivots
 
@@ -144,11 +157,18 @@ def _solve(
         found.values[row] = solved.solution.values[row] + change.moved[row]
         found.n_iter[row] = change.n_iter + 1
         return change
-    solution = whole.fold(c, leaves)
-    found.values[row] = whole.task.design.values(solution.theta, np.array([row]))[0]
-    found.n_iter[row] += solution.n_iter
-    found.converged[row] = solution.status is Status.CONVERGED
+    _solve_alone(whole, found, row, gone)
     return None
+
+
+def _solve_alone(whole: Whole, found: LeftOut, row: int, gone: Rows) -> None:
+    """Settles a row by a fold of its own."""
+    c = whole.task.c.copy()
+    c[row] = 0.0
+    solution = whole.fold(c, gone[[row]][gone[[row]] != NOBODY])
+    found.values[row] = whole.task.design.values(solution.theta, np.array([row]))[0]
+    found.n_iter[row] = solution.n_iter
+    found.converged[row] = solution.status is Status.CONVERGED
 
 
 def _is_right(whole: Whole, solved: Solved, row: int, change: Change, gone: Rows) -> bool:
@@ -166,10 +186,5 @@ def _one_by_one(whole: Whole, gone: Rows) -> LeftOut:
         np.empty(n), np.zeros(n, dtype=np.int64), np.zeros(n, dtype=bool), np.ones(n, dtype=bool)
     )
     for row in range(n):
-        c = whole.task.c.copy()
-        c[row] = 0.0
-        solution = whole.fold(c, gone[[row]][gone[[row]] != NOBODY])
-        found.values[row] = whole.task.design.values(solution.theta, np.array([row]))[0]
-        found.n_iter[row] = solution.n_iter
-        found.converged[row] = solution.status is Status.CONVERGED
+        _solve_alone(whole, found, row, gone)
     return found

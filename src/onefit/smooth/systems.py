@@ -35,6 +35,9 @@ WORTH_UPDATING = 0.25
 # Systems smaller than this are factorised in the time that the calls of an update take.
 SMALL = 48
 
+# Of its largest diagonal entry, added to a matrix that is not positive definite.
+RIDGE = 1e-15
+
 # Conjugate gradients: a Newton step is exact enough with this, and the gradient is checked anyway.
 CONJUGATE_TOLERANCE = 1e-4
 CONJUGATE_STEPS = 100
@@ -109,7 +112,7 @@ class PrimalSystem(System):
         else:
             self._hessian = self._design.gram(curvatures)
             self._hessian[np.diag_indices_from(self._hessian)] += 1.0
-        self._factor = cho_factor(self._hessian, lower=True, check_finite=False)
+        self._factor = _cholesky(self._hessian)
         self._at = curvatures.copy()
         self._changed = np.empty(0, dtype=np.intp)
         self.factorisations += 1
@@ -153,7 +156,7 @@ class PrimalSystem(System):
         system = PrimalSystem(design, self._updating)
         assert self._hessian is not None
         system._hessian = self._hessian[np.ix_(columns, columns)]
-        system._factor = cho_factor(system._hessian, lower=True, check_finite=False)
+        system._factor = _cholesky(system._hessian)
         system._at = self._at
         return system
 
@@ -198,7 +201,7 @@ class DualSystem(System):
         system = self._design.cross(rows, rows)
         system[np.diag_indices_from(system)] += 1.0 / curvatures[rows]
         if len(rows):
-            self._factor = cho_factor(system, lower=True, check_finite=False)
+            self._factor = _cholesky(system)
         self._base = self._now = rows
         self._at = curvatures.copy()
         self._schur = None
@@ -264,6 +267,23 @@ class DualSystem(System):
             )
             influence -= half.T @ half
         return influence
+
+
+def _cholesky(matrix: Floats) -> tuple[Floats, bool]:
+    """The factor of a positive definite matrix; of a little more where rounding made it less.
+
+    A Newton step with a larger matrix is a shorter one: it costs steps and not exactness.
+    """
+    ridge = RIDGE * float(np.abs(np.diag(matrix)).max(initial=0.0))
+    while True:
+        try:
+            factor: tuple[Floats, bool] = cho_factor(matrix, lower=True, check_finite=False)
+            return factor
+        except np.linalg.LinAlgError:
+            if not 0 < ridge < np.inf:
+                raise
+            matrix = matrix + ridge * np.eye(len(matrix))
+            ridge *= 100
 
 
 class CheapestSystem(System):
