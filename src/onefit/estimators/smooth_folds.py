@@ -19,6 +19,7 @@ from onefit.smooth.design import Rows
 from onefit.smooth.folds import Rule, Whole
 from onefit.smooth.left_out import NOBODY, LeftOut, left_out
 from onefit.smooth.newton import Solution, Task
+from onefit.smooth.starts import start_of
 
 
 def can_share(machine: SmoothMachine) -> bool:
@@ -59,7 +60,7 @@ class SharedFits:
     ) -> None:
         """With ``fixed_columns`` a reduced set is that of all rows, less what a fold lacks."""
         self._machine, self.X, self.y, self.weights = machine, X, y, weights
-        self.n = _num_samples(X)
+        self.n, self._n_folds = _num_samples(X), len(trains)
         self.kernel = resolved(
             machine.kernel, machine.gamma, machine.coef0, machine.degree, X, weights
         )
@@ -129,7 +130,12 @@ class SharedFits:
         design = self._features.design(None if everything else part.rows, mine)
         task = Task(design, machine._loss(), part.y, part.c)
         leaving = np.empty(0, dtype=np.intp) if columns is None else np.arange(1, design.p)
-        return _Whole(part, mine, Whole(task, self._rule, leaving))
+        square = None
+        if columns is not None and machine.reduced is None:
+            every = columns if mine is None else columns[mine]
+            square = np.searchsorted(part.rows, every)
+        start = start_of(task, self._rule.update, self._rule.budget, square)
+        return _Whole(part, mine, Whole(task, self._rule, leaving, start, self._n_folds))
 
     # ---- folds ----------------------------------------------------------------------------------
 

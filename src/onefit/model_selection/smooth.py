@@ -153,6 +153,36 @@ class FoldScores:
         return {"fit_time": zeros, "score_time": zeros, "test_score": np.array(self._scores)}
 
 
+def own_predictions(folds: SmoothFolds, machine: SmoothMachine, n: int, method: str) -> Any:
+    """What ``cross_val_predict`` returns, straight from the values of held-out rows.
+
+    None where some rows are held out twice or never, or folds have different classes.
+    """
+    if not np.array_equal(
+        np.sort(np.concatenate([test for _, test in folds.splits])), np.arange(n)
+    ):
+        return None
+    found: NDArray[Any] | None = None
+    classes: Any = None
+    for prepared in folds.fits():
+        if prepared.smooth is None or prepared.held_out is None:
+            return None
+        if any(s.status is not Status.CONVERGED for s in prepared.smooth.solutions):
+            return None
+        known: Any = prepared.smooth.attributes.get("classes_")
+        if classes is not None and not np.array_equal(known, classes):
+            return None
+        classes, values = known, prepared.held_out.values
+        if method == "predict":
+            answer = machine._labels(values, classes) if classes is not None else values[:, 0]
+        else:
+            answer = machine._decision(values, len(classes))
+        if found is None:
+            found = np.empty((n, *answer.shape[1:]), dtype=answer.dtype)
+        found[prepared.held_out.test] = answer
+    return found
+
+
 def smooth_folds(
     machine: SmoothMachine,
     X: Any,

@@ -32,6 +32,7 @@ from onefit.model_selection.processes import ProcessFit, worker_processes
 from onefit.model_selection.smooth import (
     FoldScores,
     SmoothFolds,
+    own_predictions,
     own_scores,
     smooth_each_row,
     smooth_folds,
@@ -252,6 +253,10 @@ def cross_val_predict(
     )
     if isinstance(folds, EachRow):
         return folds.predictions if method == "predict" else folds.values
+    if isinstance(folds, SmoothFolds) and method in wanted and hasattr(estimator, method):
+        found = own_predictions(folds, estimator, _num_samples(X), method)
+        if found is not None:
+            return found
     return model_selection.cross_val_predict(
         estimator if folds is None else folds.in_turn(),
         X,

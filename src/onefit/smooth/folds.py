@@ -19,7 +19,8 @@ from onefit.smooth.design import Design, Rows
 from onefit.smooth.influence import EvaluatedInfluence, Solved, StoredInfluence
 from onefit.smooth.newton import Solution, Status, Task, minimise
 from onefit.smooth.systems import (
-    SMALL,
+    CheapestSystem,
+    DualSystem,
     IterativeSystem,
     PrimalSystem,
     System,
@@ -28,6 +29,11 @@ from onefit.smooth.systems import (
 
 # The machine on all rows is solved to this share of the tolerance.
 TIGHTER = 1e-2
+
+# For the choice of a way: Newton steps of a fold, and by how much an operation takes longer in a
+# product with a vector than in one of matrices.
+STEPS = 4
+SLOW = 10
 
 
 @dataclass(frozen=True)
@@ -43,9 +49,17 @@ class Rule:
 class Whole:
     """A machine on all rows of a task, with the columns of all folds."""
 
-    def __init__(self, task: Task, rule: Rule, columns: Rows, start: Floats | None = None) -> None:
-        """``columns`` are the coefficients that some fold lacks."""
+    def __init__(
+        self,
+        task: Task,
+        rule: Rule,
+        columns: Rows,
+        start: Floats | None = None,
+        n_folds: int = 1,
+    ) -> None:
+        """``columns`` are the coefficients that some fold lacks; ``n_folds`` will be asked for."""
         self.task, self.rule, self.columns = task, rule, columns
+        self._n_folds = n_folds
         self._number = np.full(task.design.p, -1, dtype=np.intp)
         self._number[columns] = np.arange(len(columns))
         self.system = make_system(rule.update, task.design, rule.budget)
@@ -94,8 +108,7 @@ class Whole:
                     return replace(self.solution, n_iter=0)
         if self.rule.update == "none" or self.solution.status is not Status.CONVERGED:
             return self._again(c, gone)
-        leaving = int(np.count_nonzero((c != self.task.c) & (self.solution.curvatures > 0)))
-        if max(leaving + len(gone), SMALL) >= self.task.design.p or not self.can_store_influence():
+        if not self._pays_to_store(c, gone):
             return self._followed(c, gone)
         solved = self.solved(stored=True)
         change = solved.change(c, self._number[gone])
@@ -106,6 +119,30 @@ class Whole:
                 return found
             return self._again(c, gone, theta)
         return self._again(c, gone)
+
+    def _pays_to_store(self, c: Floats, gone: NDArray[np.intp]) -> bool:
+        """Whether folds cost less by the influence, which has to be computed once."""
+        if not self.can_store_influence():
+            return False
+        if self._solved is not None:
+            return True
+        n, p = self.task.design.n, self.task.design.p
+        leaving = int(np.count_nonzero((c != self.task.c) & (self.solution.curvatures > 0)))
+        rank, size = leaving + len(gone), n + len(self.columns)
+        support = self.n_support
+        small, large = (support, p) if isinstance(self.system, DualSystem) else (p, support)
+        if isinstance(self.system, CheapestSystem):
+            small, large = min(p, support), max(p, support)
+        if 2 * support < p:  # strategy II: all products of rows, and one of the support vectors
+            once = n * n * p / 2 + size * size * support / 2
+        else:
+            once = size * p * p / 2 + size * size * p / 2
+        each = STEPS * (rank**3 / 3 + SLOW * rank * size)
+        formed = min(rank, large) * small * small
+        followed = STEPS * (formed + small**3 / 6 + 4 * SLOW * n * p)
+        if len(gone):
+            followed = STEPS * (support * small * small / 2 + small**3 / 6 + 4 * SLOW * n * p)
+        return once + self._n_folds * each < self._n_folds * followed
 
     def checked(
         self, theta: Floats, c: Floats, gone: NDArray[np.intp], n_iter: int
