@@ -304,3 +304,47 @@ def test_bad_methods_are_named():
     X, y = classes()
     with pytest.raises(ValueError, match="'exact', 'approximate' for SmoothSVC; got 'bound'"):
         leave_one_out(SmoothSVC(), X, y, method="bound")
+
+
+@pytest.mark.parametrize("update", UPDATES)
+@pytest.mark.parametrize("reduced", ["random", "incremental"])
+def test_folds_of_a_reduced_kernel_less_their_share_of_the_hessian(update, reduced, monkeypatch):
+    X, y = classes(n=400)
+    machine = SmoothSVC(gamma=0.5, reduced=reduced, n_components=60, random_state=0, update=update)
+    machine.set_params(threshold=0.01, failures=50)
+    monkeypatch.setattr("onefit.smooth.folds.Whole.can_store_influence", lambda self: False)
+    assert_same_values(machine, X, y, StratifiedKFold(4))
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_what_fits_in_no_system_is_solved_by_conjugate_gradients(kernel, monkeypatch):
+    X, y = classes(n=60, d=90)
+    machine = SmoothSVC(kernel=kernel, gamma=0.01)
+    expected = clone(machine).fit(X, y).decision_function(X)
+    rows = leave_one_out(machine, X, y).decision_values
+    estimates = leave_one_out(machine, X, y, method="approximate").decision_values
+    monkeypatch.setattr("onefit.estimators.smooth.budget_bytes", lambda size, n: 8 * 60 * 60)
+    monkeypatch.setattr("onefit.estimators.smooth_folds.budget_bytes", lambda size, n: 8 * 60 * 60)
+    assert_allclose(machine.fit(X, y).decision_function(X), expected, atol=1e-7)
+    assert_allclose(leave_one_out(machine, X, y).decision_values, rows, atol=1e-7)
+    ours = leave_one_out(machine, X, y, method="approximate").decision_values
+    assert_allclose(ours, estimates, atol=1e-2)
+
+
+def test_a_fold_with_data_far_from_scaled():
+    """Rounding eats the unit matrix in H; what cannot be updated is fitted."""
+    X, y = classes(n=40, d=60)
+    X = 1e3 * X
+    machine = SmoothSVC(kernel="linear")
+    for cv in (KFold(5), LeaveOneOut()):
+        ours = cross_val_predict(machine, X, y, cv=cv, method="decision_function")
+        theirs = model_selection.cross_val_predict(machine, X, y, cv=cv, method="decision_function")
+        assert_allclose(ours, theirs, atol=1e-6)
+
+
+def test_a_random_state_that_is_a_generator():
+    X, y = classes(n=60)
+    machine = SmoothSVC(
+        gamma=0.2, reduced="random", n_components=9, random_state=np.random.RandomState(3)
+    )
+    assert_same_values(machine, X, y, KFold(5))

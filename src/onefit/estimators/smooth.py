@@ -27,7 +27,7 @@ from onefit.estimators.base import HeldOut, MatrixLike, Prepared
 from onefit.estimators.smooth_features import Features, Selection, is_given, resolved, values_with
 from onefit.estimators.validation import QuickParameterValidation, features_kept
 from onefit.kernels import BLOCK_BYTES, Floats, Kernel
-from onefit.memory import budget_bytes
+from onefit.memory import ALWAYS, budget_bytes
 from onefit.smooth.design import Design, Rows
 from onefit.smooth.loss import Loss
 from onefit.smooth.newton import Solution, Status, Task, minimise
@@ -227,7 +227,7 @@ class SmoothMachine(QuickParameterValidation):
         if columns is None or self.reduced is not None:
             return
         needed = 8 * n * len(columns) + 16 * len(columns) ** 2
-        if 8 * n * n > budget_bytes("auto", 1) and needed > budget:
+        if needed > max(budget, ALWAYS):
             raise MemoryError(
                 f"A kernel of {n} rows with all of them needs about {needed / 2**30:.1f} GB, more "
                 f"than cache_size={self.cache_size!r} allows ({budget / 2**30:.1f} GB). Use "

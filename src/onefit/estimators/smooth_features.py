@@ -19,6 +19,7 @@ from onefit.smooth.reduced import (
     distinct,
     incremental_set,
     random_set,
+    random_sets_without,
     row_keys,
 )
 
@@ -108,6 +109,10 @@ class Selection:
         # Nothing is known of the rows: all are different.
         draws = np.random.default_rng(self.seed).permutation(_num_samples(X))
         return draws.astype(np.uint64)
+
+    def without_each(self, keys: Keys) -> Callable[[int], Keys] | None:
+        """The keys of the columns without one of the rows, where they need no selection."""
+        return random_sets_without(keys, self._size) if self.reduced == "random" else None
 
     def choose(self, keys: Keys, columns: Callable[[Rows], Floats]) -> Rows:
         """Rows with these keys; ``columns`` gives the kernel columns of some of them."""

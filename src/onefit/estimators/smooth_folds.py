@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -55,12 +55,17 @@ class SharedFits:
         X: Any,
         y: NDArray[Any],
         weights: Floats | None,
-        trains: Sequence[Rows],
+        trains: Iterable[Rows],
+        n_folds: int,
         fixed_columns: bool = False,
+        each_row: bool = False,
     ) -> None:
-        """With ``fixed_columns`` a reduced set is that of all rows, less what a fold lacks."""
+        """With ``fixed_columns`` a reduced set is that of all rows, less what a fold lacks.
+
+        ``each_row`` says that fold k is all rows but k.
+        """
         self._machine, self.X, self.y, self.weights = machine, X, y, weights
-        self.n, self._n_folds = _num_samples(X), len(trains)
+        self.n, self._n_folds = _num_samples(X), n_folds
         self.kernel = resolved(
             machine.kernel, machine.gamma, machine.coef0, machine.degree, X, weights
         )
@@ -68,8 +73,9 @@ class SharedFits:
         self._taken = np.arange(self.n) if weights is None else np.flatnonzero(weights > 0)
         self._keys = np.empty(0, dtype=np.uint64)
         self._fixed = fixed_columns or machine.reduced is None
-        self._choices: list[NDArray[np.uint64]] = []  # keys of the columns of each fold
-        columns = self._all_columns(trains)
+        # The keys of the columns of a fold.
+        self._choice: Callable[[int], NDArray[np.uint64]] = lambda number: self._whole_keys
+        columns = self._all_columns(trains, each_row)
         budget = budget_bytes(machine.cache_size, self.n)
         machine._check_size(self.n, columns, budget)
         self._features = Features(
@@ -83,23 +89,41 @@ class SharedFits:
 
     # ---- columns --------------------------------------------------------------------------------
 
-    def _all_columns(self, trains: Sequence[Rows]) -> Rows | None:
+    def _all_columns(self, trains: Iterable[Rows], each_row: bool) -> Rows | None:
         """The columns of all rows and of all folds."""
         machine = self._machine
         if machine.kernel == "linear" and machine.reduced is None:
             return None
         self._keys = machine._selection(self._seed).keys(machine.kernel, self.X)
-        chosen = [self._chosen(self._taken)]
+        self._whole_keys = self._keys[self._chosen(self._taken)]
+        needed = {self._whole_keys.tobytes(): self._whole_keys}
         if not self._fixed:
-            taken = np.zeros(self.n, dtype=bool)
-            taken[self._taken] = True
-            for train in trains:
-                found = self._chosen(train[taken[train]])
-                self._choices.append(self._keys[found])
-                chosen.append(found)
-        self._whole_keys = self._keys[chosen[0]]
-        every = np.concatenate(chosen)
-        return np.sort(every[np.unique(self._keys[every], return_index=True)[1]])
+            for keys in self._fold_keys(trains, each_row):
+                needed.setdefault(keys.tobytes(), keys)
+        wanted = np.unique(np.concatenate(list(needed.values())))
+        known, first = np.unique(self._keys[self._taken], return_index=True)
+        return np.sort(self._taken[first[np.searchsorted(known, wanted)]])
+
+    def _fold_keys(self, trains: Iterable[Rows], each_row: bool) -> Iterator[NDArray[np.uint64]]:
+        """The keys of the columns of every fold, and what gives them again."""
+        without = self._machine._selection(self._seed).without_each(self._keys[self._taken])
+        if each_row and without is not None:
+            place = np.full(self.n, -1, dtype=np.intp)
+            place[self._taken] = np.arange(len(self._taken))
+
+            def of_row(row: int) -> NDArray[np.uint64]:
+                return self._whole_keys if place[row] < 0 else without(int(place[row]))
+
+            self._choice = of_row
+            yield from map(of_row, range(self.n))
+            return
+        taken = np.zeros(self.n, dtype=bool)
+        taken[self._taken] = True
+        choices: list[NDArray[np.uint64]] = []
+        for train in trains:
+            choices.append(self._keys[self._chosen(train[taken[train]])])
+            yield choices[-1]
+        self._choice = choices.__getitem__
 
     def _chosen(self, rows: Rows) -> Rows:
         """The columns of a fit to these rows."""
@@ -118,7 +142,7 @@ class SharedFits:
             return None
         if self._fixed:
             return np.isin(self._keys[columns], self._keys[rows])
-        keys = self._whole_keys if number is None else self._choices[number]
+        keys = self._whole_keys if number is None else self._choice(number)
         return np.isin(self._keys[columns], keys)
 
     def _solve(self, part: Part) -> _Whole:
@@ -203,13 +227,15 @@ class SharedFits:
         """Whether leaving a row out changes nothing but that row, and one column at most."""
         balanced = getattr(self._machine, "class_weight", None) == "balanced"
         several = len(self.parts) > 1 and any(len(p.rows) < len(self._taken) for p in self.parts)
-        one = all(len(self._missing(keys)) <= 1 for keys in self._choices)
-        return not balanced and one and not (several and self._machine.reduced is not None)
+        if balanced or (several and self._machine.reduced is not None):
+            return False
+        return self._fixed or all(len(self._missing(row)) <= 1 for row in range(self.n))
 
-    def _missing(self, keys: NDArray[np.uint64]) -> Rows:
-        """Columns of all folds that these are not among."""
+    def _missing(self, number: int) -> Rows:
+        """Columns of all folds that a fold lacks."""
         assert self._features.columns is not None
-        return np.flatnonzero(~np.isin(self._keys[self._features.columns], keys))
+        every = self._keys[self._features.columns]
+        return np.flatnonzero(~np.isin(every, self._choice(number)))
 
     def left_out(self, part: Part, exact: bool = True) -> LeftOut:
         """Values of all rows of a function, each without it."""
@@ -228,6 +254,6 @@ class SharedFits:
             gone = np.where(counts[codes] == 1, place[codes], NOBODY)
         elif columns is not None:
             for k, row in enumerate(rows):
-                missing = self._missing(self._choices[row])
+                missing = self._missing(int(row))
                 gone[k] = 1 + missing[0] if len(missing) else NOBODY
         return left_out(found.whole, gone, exact)

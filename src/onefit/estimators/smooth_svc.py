@@ -69,8 +69,9 @@ class SmoothSVC(ClassifierMixin, SmoothMachine):  # type: ignore[misc]
     intercept_scaling : float, default=1.0
         The penalty is on b divided by this. Larger penalises the intercept less.
     tol : float, default=1e-8
-        Stop when the gradient is shorter than this times max(1, length of the coefficients). As the
-        objective is strongly convex, that bounds how far the coefficients are from the optimum.
+        Stop when the gradient is shorter than this times the length of the coefficients, or than
+        this over that of a row. As the objective is strongly convex, that bounds how far the
+        coefficients, and values of rows like these, are from those of the optimum.
     max_iter : int, default=100
         Most Newton steps.
     cache_size : float or "auto", default="auto"

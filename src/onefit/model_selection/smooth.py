@@ -97,7 +97,7 @@ class SmoothFolds:
         checked, targets = self._machine._check_training_data(X, y)
         self._weights = self._machine._check_weights(sample_weight, checked)
         trains = [train for train, _ in splits]
-        self._fits = SharedFits(self._machine, checked, targets, self._weights, trains)
+        self._fits = SharedFits(self._machine, checked, targets, self._weights, trains, len(splits))
         self.work: list[FoldWork] = []
         self.full_work = FoldWork(seconds=perf_counter() - began)
 
@@ -262,10 +262,12 @@ def smooth_leave_one_out(
     exact = method == "exact"
     n = _num_samples(data)
     every = np.arange(n)
-    trains = [np.delete(every, row) for row in range(n)] if exact and machine.reduced else []
     shared = None
     if not exact or can_share(given):
-        shared = SharedFits(machine, data, targets, weights, trains, fixed_columns=not exact)
+        trains = (np.delete(every, row) for row in range(n))
+        shared = SharedFits(
+            machine, data, targets, weights, trains, n, fixed_columns=not exact, each_row=True
+        )
     found = _Rows(machine, data, targets, weights, shared)
     found.full()
     paid = perf_counter() - began

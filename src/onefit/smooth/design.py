@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,9 @@ BLOCK_BYTES = 16 * MEGABYTE
 # entries takes about 5 ns, one of dense entries 0.03 ns.
 DENSE_ENOUGH = 0.08
 
+# Rows by which the length of a row is judged.
+LOOKED_AT = 64
+
 
 class Design(ABC):
     """The matrix A, of ``n`` rows and ``p`` columns, the intercept's first."""
@@ -37,6 +41,14 @@ class Design(ABC):
     def __init__(self, n: int, features: int, intercept: float) -> None:
         self.n, self.p, self.intercept = n, features + 1, intercept
         self.width = float(features + 1)  # entries of a row in memory
+
+    @cached_property
+    def length(self) -> float:
+        """About the root mean square length of a row."""
+        some = np.linspace(0, self.n - 1, min(self.n, LOOKED_AT)).astype(np.intp)
+        phi = self.features(some)
+        squares = phi.multiply(phi).sum() if sp.issparse(phi) else float(np.sum(phi * phi))
+        return float(np.sqrt(self.intercept**2 + squares / len(some)))
 
     @abstractmethod
     def features(self, rows: Any) -> Any:

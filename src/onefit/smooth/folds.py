@@ -22,13 +22,15 @@ from onefit.smooth.systems import (
     CheapestSystem,
     DualSystem,
     IterativeSystem,
-    PrimalSystem,
     System,
     make_system,
 )
 
-# The machine on all rows is solved to this share of the tolerance.
+# The machine on all rows is solved to this share of the tolerance, and so are folds if they can be.
 TIGHTER = 1e-2
+
+# So often is rounding taken out of a fold.
+REFINEMENTS = 4
 
 # For the choice of a way: Newton steps of a fold, and by how much an operation takes longer in a
 # product with a vector than in one of matrices.
@@ -84,9 +86,16 @@ class Whole:
     def can_store_influence(self) -> bool:
         """Whether the matrix, and what it is computed from, fit."""
         size, p = self.task.design.n + len(self.columns), self.task.design.p
-        needed = 8 * size * (2 * size + 2 * p)
+        # Beside it, two blocks of the smaller system's size, or the whole design.
+        beside = self.n_support if self._is_dual() and not len(self.columns) else 2 * p
         known = not isinstance(self.system, IterativeSystem)
-        return known and needed <= self.rule.budget
+        return known and 8 * size * (2 * size + beside) <= self.rule.budget
+
+    def _is_dual(self) -> bool:
+        """Whether the influence is computed from the support vectors."""
+        if isinstance(self.system, CheapestSystem):
+            return 2 * self.n_support < self.task.design.p
+        return isinstance(self.system, DualSystem)
 
     def can_evaluate_influence(self) -> bool:
         """Whether it can be had row by row."""
@@ -112,13 +121,10 @@ class Whole:
             return self._followed(c, gone)
         solved = self.solved(stored=True)
         change = solved.change(c, self._number[gone])
-        if change.converged:
-            theta = solved.theta(self.system, change)
-            found = self.checked(theta, c, gone, change.n_iter)
-            if found is not None:
-                return found
-            return self._again(c, gone, theta)
-        return self._again(c, gone)
+        if not change.converged:
+            return self._again(c, gone)
+        theta = solved.theta(self.system, change)
+        return self.checked(theta, c, gone, change.n_iter) or self._again(c, gone, theta)
 
     def _pays_to_store(self, c: Floats, gone: NDArray[np.intp]) -> bool:
         """Whether folds cost less by the influence, which has to be computed once."""
@@ -130,10 +136,8 @@ class Whole:
         leaving = int(np.count_nonzero((c != self.task.c) & (self.solution.curvatures > 0)))
         rank, size = leaving + len(gone), n + len(self.columns)
         support = self.n_support
-        small, large = (support, p) if isinstance(self.system, DualSystem) else (p, support)
-        if isinstance(self.system, CheapestSystem):
-            small, large = min(p, support), max(p, support)
-        if 2 * support < p:  # strategy II: all products of rows, and one of the support vectors
+        small, large = (support, p) if self._is_dual() else (p, support)
+        if self._is_dual():  # strategy II: all products of rows, and one of the support vectors
             once = n * n * p / 2 + size * size * support / 2
         else:
             once = size * p * p / 2 + size * size * p / 2
@@ -147,26 +151,46 @@ class Whole:
     def checked(
         self, theta: Floats, c: Floats, gone: NDArray[np.intp], n_iter: int
     ) -> Solution | None:
-        """The solution of a fold, unless rounding has made it worse than that of a fit."""
+        """The solution of a fold; None if rounding has made it worse than that of a fit.
+
+        The gradient is computed from the data. What it has left of rounding is taken out by
+        Newton steps with the same matrix, as long as they help.
+        """
         task = replace(self.task, c=c)
-        values = task.design.values(theta)
-        loss, slopes, curvatures = task.at(values)
-        gradient = task.gradient(theta, slopes)
-        gradient[gone] = 0.0
-        norm, size = float(np.linalg.norm(gradient)), max(1.0, float(np.linalg.norm(theta)))
-        if not norm <= self.rule.tol * size:
+        best: Solution | None = None
+        for _ in range(REFINEMENTS):
+            values = task.design.values(theta)
+            loss, slopes, curvatures = task.at(values)
+            gradient = task.gradient(theta, slopes)
+            gradient[gone] = 0.0
+            norm = float(np.linalg.norm(gradient))
+            if best is not None and not norm < 0.5 * best.gradient_norm:
+                break
+            objective = 0.5 * float(theta @ theta) + float(loss.sum())
+            status = Status.CONVERGED
+            best = Solution(theta, values, slopes, curvatures, norm, objective, n_iter, status)
+            if norm <= TIGHTER * self.rule.tol * task.size(theta):
+                return best
+            solved = self.solved(stored=True)
+            try:
+                theta = solved.refined(self.system, theta, gradient, c, self._number[gone])
+            except np.linalg.LinAlgError:
+                break
+        if best is None or not best.gradient_norm <= self._good_enough(best.theta):
             return None
-        objective = 0.5 * float(theta @ theta) + float(loss.sum())
-        status = Status.CONVERGED
-        return Solution(theta, values, slopes, curvatures, norm, objective, n_iter, status)
+        return best
+
+    def _good_enough(self, theta: Floats) -> float:
+        """What rounding may leave of a gradient that is not shorter."""
+        return self.rule.tol * max(1.0, float(np.linalg.norm(theta)))
 
     def _followed(self, c: Floats, gone: NDArray[np.intp]) -> Solution:
         """Newton steps on the data, whose systems begin with that of all rows."""
         if not len(gone):
             system = self.system.branch()
             return self._minimised(replace(self.task, c=c), system, self.solution.theta)
-        primal = self.system if isinstance(self.system, PrimalSystem) else None
-        if primal is None:
+        primal = self.system.primal()
+        if primal is None or self._is_dual():
             return self._again(c, gone)
         primal.settle(self.solution.curvatures)
         kept = np.setdiff1d(np.arange(self.task.design.p), gone)

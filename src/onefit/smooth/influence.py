@@ -208,6 +208,35 @@ class Solved:
                 return Change(factors, places, moved, n_iter, True)
         return Change(factors, places, moved, 2 * MOST_STEPS, False)
 
+    def refined(
+        self, system: System, theta: Floats, gradient: Floats, c: Floats, gone: Rows
+    ) -> Floats:
+        """Coefficients of a fold after a Newton step with this gradient: what rounding has left.
+
+        ``gone`` are numbers of columns that may leave.
+        """
+        task, n = self.task, self.task.design.n
+        step = -system.solve(gradient)
+        curvatures = c * task.loss.at(task.design.values(theta), task.y).curvature
+        change = curvatures - self.solution.curvatures
+        rows = np.flatnonzero(change)
+        places = np.concatenate([rows, n + gone])
+        right = np.zeros(len(theta))
+        if len(places):
+            matrix = self.influence.of(places)[:, places].copy()
+            matrix[: len(rows)] *= change[rows][:, None]
+            matrix[np.arange(len(rows)), np.arange(len(rows))] += 1.0
+            leaving = self.columns[gone]
+            targets = np.concatenate(
+                [-change[rows] * task.design.values(step, rows), -(theta + step)[leaving]]
+            )
+            factors = np.linalg.solve(matrix, targets)
+            right = task.design.sums(factors[: len(rows)], rows)
+            right[leaving] += factors[len(rows) :]
+        refined = theta + step + system.solve(right)
+        refined[self.columns[gone]] = 0.0
+        return np.asarray(refined)
+
     def theta(self, system: System, change: Change) -> Floats:
         """The coefficients of a fold."""
         n = self.task.design.n

@@ -86,7 +86,7 @@ def left_out(whole: Whole, gone: Rows, exact: bool = True) -> LeftOut:
             if change is not None:
                 worst.append((float(pivots[k]), int(rows[k]), change))
     worst = sorted(worst, key=lambda item: item[0])[:CHECKED]
-    if not all(_is_right(whole, solved, *item[1:], gone) for item in worst):
+    if not all(_is_right(whole, solved, found, *item[1:], gone) for item in worst):
         return _one_by_one(whole, gone)
     return found
 
@@ -171,12 +171,18 @@ def _solve_alone(whole: Whole, found: LeftOut, row: int, gone: Rows) -> None:
     found.converged[row] = solution.status is Status.CONVERGED
 
 
-def _is_right(whole: Whole, solved: Solved, row: int, change: Change, gone: Rows) -> bool:
-    """Whether the machine without a row is at the optimum of its own data."""
+def _is_right(
+    whole: Whole, solved: Solved, found: LeftOut, row: int, change: Change, gone: Rows
+) -> bool:
+    """Whether the value of a row is that of the machine without it, solved on its own data."""
     c = whole.task.c.copy()
     c[row] = 0.0
     theta = solved.theta(whole.system, change)
-    return whole.checked(theta, c, gone[[row]][gone[[row]] != NOBODY], 1) is not None
+    solution = whole.checked(theta, c, gone[[row]][gone[[row]] != NOBODY], 1)
+    if solution is None:
+        return False
+    apart = abs(solution.values[row] - found.values[row])
+    return bool(apart <= whole.rule.tol * max(1.0, abs(found.values[row])))
 
 
 def _one_by_one(whole: Whole, gone: Rows) -> LeftOut:

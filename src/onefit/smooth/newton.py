@@ -2,8 +2,9 @@ r"""Newton's method with Armijo's rule for :math:`F(\theta) = \tfrac12\|\theta\|
 \varphi(f_i, y_i)`, :math:`f = A\theta`.
 
 F is strongly convex: :math:`\|\theta - \theta^*\| \le \|\nabla F(\theta)\|`. So the stopping rule
-:math:`\|\nabla F\| \le tol \cdot \max(1, \|\theta\|)` bounds how far the coefficients are from
-those of the optimum. On pieces of quadratic functions the method ends after finitely many steps.
+:math:`\|\nabla F\| \le tol \cdot \max(1/R, \|\theta\|)`, where R is the root mean square length of
+a row of A, bounds how far the coefficients are from those of the optimum, and R times that how far
+the values of a row are. On pieces of quadratic functions the method ends after finitely many steps.
 """
 
 from __future__ import annotations
@@ -49,6 +50,10 @@ class Task:
         value, slope, curvature = self.loss.at(values, self.y)
         return Derivatives(self.c * value, self.c * slope, self.c * curvature)
 
+    def size(self, theta: Floats) -> float:
+        """What gradients are compared with."""
+        return max(1.0 / self.design.length, float(np.linalg.norm(theta)))
+
     def gradient(self, theta: Floats, slopes: Floats) -> Floats:
         rows = np.flatnonzero(slopes)
         return np.asarray(theta + self.design.sums(slopes[rows], rows))
@@ -82,7 +87,7 @@ def minimise(
         gradient = task.gradient(theta, slopes)
         norm = float(np.linalg.norm(gradient))
         objective = 0.5 * float(theta @ theta) + float(loss.sum())
-        size = max(1.0, float(np.linalg.norm(theta)))
+        size = task.size(theta)
         if norm <= tol * size and not is_fresh:
             # What steps have added up may hide a gradient: look again.
             values, is_fresh = task.design.values(theta), True
@@ -100,7 +105,8 @@ def minimise(
                 raise ValueError(NOT_FINITE)
             is_tiny = -slope <= ROUNDING * objective
             if is_tiny and norm > 0.5 * last:
-                status = Status.CONVERGED if norm <= GOOD_ENOUGH * size else Status.STALLED
+                good = norm <= GOOD_ENOUGH * max(1.0, float(np.linalg.norm(theta)))
+                status = Status.CONVERGED if good else Status.STALLED
         if status is not None:
             return Solution(theta, values, slopes, curvatures, norm, objective, n_iter, status)
         along = task.design.values(step)

@@ -85,6 +85,22 @@ def automatic_size(n_different: int) -> int:
     return min(n_different, int(np.ceil(SIZE_FACTOR * n_different ** (1 / 3))))
 
 
+def random_sets_without(keys: Keys, size: int | None) -> Callable[[int], Keys]:
+    """A function that gives the keys of the random set without one of these rows."""
+    order, counts = np.unique(keys, return_counts=True)
+    fewer = automatic_size(len(order) - 1) if size is None else size
+    same = automatic_size(len(order)) if size is None else size
+
+    def without(row: int) -> Keys:
+        place = int(np.searchsorted(order, keys[row]))
+        if counts[place] > 1:
+            return np.asarray(order[:same])
+        first = order[: fewer + 1]
+        return np.asarray(np.delete(first, place) if place < len(first) else first[:fewer])
+
+    return without
+
+
 def random_set(keys: Keys, size: int | None) -> Rows:
     """RSVM: so many different rows, those with the smallest keys; by default as n grows."""
     order = in_order(keys)

@@ -73,6 +73,10 @@ class System(ABC):
         """Another system that begins where this one is."""
         return copy(self)
 
+    def primal(self) -> PrimalSystem | None:
+        """The system of coefficients, if there is one."""
+        return None
+
 
 class PrimalSystem(System):
     """Strategy I, or without ``updating`` a factorisation of H every time."""
@@ -150,6 +154,9 @@ class PrimalSystem(System):
             self._factor[0], rows.T, lower=True, overwrite_b=True, check_finite=False
         )
         return np.asarray(half.T @ half)
+
+    def primal(self) -> PrimalSystem | None:
+        return self
 
     def restricted(self, design: Design, columns: Rows) -> PrimalSystem:
         """The system of a design that has only these columns of this one."""
@@ -317,6 +324,9 @@ class CheapestSystem(System):
     def influence(self, columns: Rows) -> Floats:
         return self._chosen.influence(columns)
 
+    def primal(self) -> PrimalSystem | None:
+        return self._systems[0].primal()
+
     def branch(self) -> System:
         return CheapestSystem(self._size, *(system.branch() for system in self._systems))
 
@@ -342,6 +352,8 @@ class IterativeSystem(System):
         return np.asarray(vector + self._design.sums(scaled, self._rows))
 
     def solve(self, right: Floats) -> Floats:
+        if right.ndim > 1:
+            return np.column_stack([self.solve(column) for column in right.T])
         size = self._design.p
         operator = LinearOperator((size, size), matvec=self._product, dtype=np.float64)
         solved, _ = cg(operator, right, rtol=CONJUGATE_TOLERANCE, maxiter=10 * CONJUGATE_STEPS)
