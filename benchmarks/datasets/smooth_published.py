@@ -127,6 +127,6 @@ ROWS = Group(
         Smooth("a9a", npz("a9a"), Scaling.NONE, (FIT, SAMPLE), gamma=0.05),
         Smooth("ijcnn1", npz("ijcnn1"), Scaling.NONE, (FIT,)),
         Smooth("w8a", npz("w8a"), Scaling.NONE, (FIT,)),
-        Smooth("covtype", _COVTYPE, Scaling.STANDARDISE, (FIT, SAMPLE), gamma=0.02),
+        Smooth("covtype", _COVTYPE, Scaling.STANDARDISE, (FIT, SAMPLE), gamma=0.005),
     ),
 )
