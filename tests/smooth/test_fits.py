@@ -33,10 +33,7 @@ def phi_of(model, X):
     [
         SmoothSVC(),
         SmoothSVC(kernel="linear", multi_class="ovo", beta=5.0),
-        SmoothSVC(reduced="random", loss="squared"),
         SmoothSVR(),
-        SmoothSVR(kernel="linear"),
-        ReducedKernel(),
         ReducedKernel(selection="incremental"),
     ]
 )

@@ -9,7 +9,7 @@ from onefit.estimators.smooth import SmoothMachine
 from onefit.loo.answers import bound_result, exact_result
 from onefit.loo.exact import LeaveOneOutFit, Proofs
 from onefit.loo.result import LooResult
-from onefit.model_selection.smooth import smooth_leave_one_out
+from onefit.model_selection.smooth_left_out import smooth_leave_one_out
 
 METHODS = ("exact", "bound")
 PROOFS = {"auto": Proofs.WHERE_THEY_PAY, True: Proofs.ALL, False: Proofs.NONE}
