@@ -57,6 +57,15 @@ def test_rows_that_add_something(threshold, failures):
         assert_array_equal(chosen, naive_batches(K, order, threshold, failures, size))
 
 
+def test_distances_on_some_of_many_rows():
+    X, y = classes(n=4_000)
+    machine = SmoothSVC(reduced="incremental", gamma=0.2, random_state=0)
+    whole = machine.fit(X, y).component_indices_
+    some = machine.set_params(cache_size=2.5).fit(X, y).component_indices_  # 1,280 rows
+    assert 0.7 < len(some) / len(whole) < 1.4
+    assert len(np.intersect1d(some, whole)) > 0.6 * len(whole)
+
+
 def test_copies_in_a_batch_do_no_harm():
     X, y = classes(n=40)
     X = np.vstack([X, X + 1e-12])

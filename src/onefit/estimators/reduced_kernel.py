@@ -12,7 +12,7 @@ from sklearn.base import (
     TransformerMixin,
     _fit_context,
 )
-from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -20,7 +20,6 @@ from onefit.estimators.base import MatrixLike
 from onefit.estimators.smooth import KERNEL_CONSTRAINTS
 from onefit.estimators.smooth_features import Selection, resolved, values_with
 from onefit.kernels import Floats
-from onefit.smooth.design import Rows
 
 
 class ReducedKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # fmt: skip
@@ -109,10 +108,8 @@ class ReducedKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             self.selection, self.n_components, self.threshold, self.batch_size, self.failures, seed
         )
 
-        def columns(rows: Rows) -> Floats:
-            return values_with(self.kernel, kernel, X, _safe_indexing(X, rows))
-
-        self.component_indices_ = selection.choose(selection.keys(self.kernel, X), columns)
+        keys = selection.keys(self.kernel, X)
+        self.component_indices_ = selection.choose(keys, self.kernel, kernel, X)
         self.components_ = X[self.component_indices_]
         self._kernel_ = kernel
         return self

@@ -204,7 +204,13 @@ class SmoothMachine(QuickParameterValidation):
 
     def _selection(self, seed: int) -> Selection:
         return Selection(
-            self.reduced, self.n_components, self.threshold, self.batch_size, self.failures, seed
+            self.reduced,
+            self.n_components,
+            self.threshold,
+            self.batch_size,
+            self.failures,
+            seed,
+            self.cache_size,
         )
 
     def _columns(
@@ -215,12 +221,7 @@ class SmoothMachine(QuickParameterValidation):
             return np.empty(0, dtype=np.uint64), None
         selection = self._selection(seed)
         keys = selection.keys(self.kernel, X)
-
-        def columns(rows: Rows) -> Floats:
-            given = rows if self.kernel == "precomputed" else _safe_indexing(X, rows)
-            return values_with(self.kernel, kernel, X, given)
-
-        return keys, selection.choose(keys, columns)
+        return keys, selection.choose(keys, self.kernel, kernel, X)
 
     def _check_size(self, n: int, columns: Rows | None, budget: int) -> None:
         """A full kernel needs its matrix and its Hessian."""

@@ -13,17 +13,25 @@ from sklearn.utils.validation import _num_samples
 
 from onefit.estimators.base import densify
 from onefit.kernels import Floats, Kernel, kernel_values, resolve_gamma
+from onefit.memory import MEGABYTE
 from onefit.smooth.design import Design, EvaluatedDesign, Rows, StoredDesign
 from onefit.smooth.reduced import (
     Keys,
     distinct,
     incremental_set,
+    measured_rows,
     random_set,
     random_sets_without,
     row_keys,
 )
 
 KernelLike = str | Callable[[Any, Any], Any]
+
+# An incremental set measures distances on all rows up to so many: a basis of their columns has to
+# fit in memory. With a limit on that, on as many as have room for so many columns.
+MOST_ROWS = 1 << 17
+LEAST_ROWS = 1_000
+LIKELY_COLUMNS = 256
 
 
 def is_given(kernel: KernelLike) -> bool:
@@ -97,8 +105,12 @@ class Selection:
         batch_size: int,
         failures: int,
         seed: int,
+        cache_size: str | float = "auto",
     ) -> None:
         self.reduced, self.seed = reduced, seed
+        self._most_rows = MOST_ROWS
+        if not isinstance(cache_size, str):
+            self._most_rows = max(LEAST_ROWS, int(cache_size * MEGABYTE / (8 * LIKELY_COLUMNS)))
         self._size = None if isinstance(size, str) else int(size)
         self._threshold, self._batch_size, self._failures = threshold, batch_size, failures
 
@@ -114,12 +126,19 @@ class Selection:
         """The keys of the columns without one of the rows, where they need no selection."""
         return random_sets_without(keys, self._size) if self.reduced == "random" else None
 
-    def choose(self, keys: Keys, columns: Callable[[Rows], Floats]) -> Rows:
-        """Rows with these keys; ``columns`` gives the kernel columns of some of them."""
+    def choose(self, keys: Keys, kernel: KernelLike, of: Kernel | None, X: Any) -> Rows:
+        """Rows of X, which have these keys."""
         if self.reduced is None:
             return distinct(keys)
         if self.reduced == "random":
             return random_set(keys, self._size)
+        measured = measured_rows(keys, self._most_rows)
+        rows = X if measured is None else _safe_indexing(X, measured)
+
+        def columns(some: Rows) -> Floats:
+            given = some if kernel == "precomputed" else _safe_indexing(X, some)
+            return values_with(kernel, of, rows, given)
+
         return incremental_set(
             keys, columns, self._threshold, self._batch_size, self._failures, self._size
         )

@@ -12,7 +12,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from onefit.estimators.smooth import Part, SmoothMachine, SmoothModel, own_columns
-from onefit.estimators.smooth_features import Features, is_given, resolved, values_with
+from onefit.estimators.smooth_features import Features, is_given, resolved
 from onefit.kernels import Floats
 from onefit.memory import budget_bytes
 from onefit.smooth.design import Rows
@@ -127,13 +127,11 @@ class SharedFits:
 
     def _chosen(self, rows: Rows) -> Rows:
         """The columns of a fit to these rows."""
-        machine, X, kernel = self._machine, _safe_indexing(self.X, rows), self.kernel
-
-        def columns(some: Rows) -> Floats:
-            given = some if machine.kernel == "precomputed" else _safe_indexing(X, some)
-            return values_with(machine.kernel, kernel, X, given)
-
-        return rows[machine._selection(self._seed).choose(self._keys[rows], columns)]
+        machine, X = self._machine, self.X
+        if machine.reduced == "incremental" and len(rows) < self.n:
+            X = _safe_indexing(X, rows)
+        selection = machine._selection(self._seed)
+        return rows[selection.choose(self._keys[rows], machine.kernel, self.kernel, X)]
 
     def _kept(self, number: int | None, rows: Rows) -> NDArray[np.bool_] | None:
         """Which columns of all folds a fold has that is fitted to these rows; None: features."""

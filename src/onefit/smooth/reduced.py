@@ -81,6 +81,17 @@ def in_order(keys: Keys) -> Rows:
     return np.asarray(np.unique(keys, return_index=True)[1], dtype=np.intp)
 
 
+def measured_rows(keys: Keys, most: int) -> Rows | None:
+    """So many rows on which distances are measured; None for all, where there are no more.
+
+    They depend on their content, like the order in which rows are drawn, but not on that order.
+    """
+    if len(keys) <= most:
+        return None
+    with np.errstate(over="ignore"):
+        return np.sort(np.argsort(_mixed(keys * _ODD), kind="stable")[:most])
+
+
 def automatic_size(n_different: int) -> int:
     return min(n_different, int(np.ceil(SIZE_FACTOR * n_different ** (1 / 3))))
 
@@ -117,7 +128,8 @@ def incremental_set(
 ) -> Rows:
     """IRSVM: rows whose kernel columns are further than ``threshold`` from the span of the others.
 
-    A distance is a root mean square over the rows, :math:`r / \\sqrt n`. With a ``batch_size`` of 1
+    A distance is a root mean square over the rows, :math:`r / \\sqrt n`, or over those that
+    ``columns`` has. With a ``batch_size`` of 1
     every row is tested against all that were taken before it (the sequential version); else all of
     a batch against those that were taken before the batch. It ends after so many ``failures`` in
     succession, or with ``most`` rows.
@@ -125,8 +137,9 @@ def incremental_set(
     order = in_order(keys)
     most = len(order) if most is None else min(most, len(order))
     chosen = order[: min(FIRST, most)].tolist()
-    span = _Span(len(keys))
-    for column in columns(order[: len(chosen)]).T:
+    first_columns = columns(order[: len(chosen)])
+    span = _Span(len(first_columns))
+    for column in first_columns.T:
         span.append(column)
     size = batch_size if batch_size > 1 else AT_A_TIME
     failed = 0
