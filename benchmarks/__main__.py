@@ -27,7 +27,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         description="Compare onefit with other SVM libraries, in speed and in answers.",
     )
     parser.add_argument(
-        "subject", help="what is compared: fit, cv, growth, loo, loo-paper, alo, paper, objective"
+        "subject",
+        help="what is compared: fit, cv, growth, loo, loo-paper, alo, paper, objective, smooth",
     )
     parser.add_argument(
         "--machine",

@@ -91,6 +91,7 @@ def _run_case(plan: Plan, case: Case) -> CaseRecord:
         if not plan.subject.takes_part(rival, case):
             continue
         turn = _turn(rival, plan)
+        turn.entry.share = plan.subject.share(rival, case)
         turn.entry.not_run = plan.subject.suits(rival, case, plan.settings)
         if turn.entry.not_run is None:
             _limit(turn, plan, case)
@@ -158,7 +159,8 @@ def _judge(turns: list[Turn], subject: Subject, case: Case) -> str | None:
         if turn.rival.baseline:
             turn.entry.verdict = Verdict(Outcome.BASELINE, "what the harness costs")
         elif turn.rival.yardstick:
-            turn.entry.verdict = Verdict(Outcome.YARDSTICK, turn.rival.yardstick)
+            figures = subject.finished(turn.rival, turn.answer, case)
+            turn.entry.verdict = Verdict(Outcome.YARDSTICK, turn.rival.yardstick, figures)
         elif name is None:
             text = f"nothing to compare with: none of {', '.join(REFERENCES)} ran"
             turn.entry.verdict = Verdict(Outcome.DISAGREES, text)

@@ -89,6 +89,14 @@ class Subject(ABC):
         """Return a part of the work that this rival's time follows from, and its share; or None."""
         return None
 
+    def share(self, rival: Rival, case: Case) -> float:
+        """Return the share of the work that ``run`` does; times are divided by it."""
+        return 1.0
+
+    def finished(self, rival: Rival, answer: Any, case: Case) -> dict[str, float]:
+        """Return figures of a yardstick, which is not judged."""
+        return {}
+
     def trial(self, rival: Rival, case: Case) -> tuple[Subject, float]:
         """Return what is done on few rows to see how long it takes, and its share of the work."""
         return self, 1.0

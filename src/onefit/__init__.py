@@ -4,7 +4,7 @@ The estimators take the place of scikit-learn's: same parameters, same fitted at
 answers.
 """
 
-from onefit.estimators import SVC, SVR, NuSVC, NuSVR
+from onefit.estimators import SVC, SVR, NuSVC, NuSVR, ReducedKernel, SmoothSVC, SmoothSVR
 from onefit.model_selection import (
     cross_val_predict,
     cross_val_score,
@@ -19,6 +19,9 @@ __all__ = [
     "SVR",
     "NuSVC",
     "NuSVR",
+    "ReducedKernel",
+    "SmoothSVC",
+    "SmoothSVR",
     "__version__",
     "cross_val_predict",
     "cross_val_score",

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from onefit.estimators.base import KernelMachine
+from onefit.estimators.smooth import SmoothMachine
 from onefit.loo.answers import approximate_result, bound_result, exact_result
 from onefit.loo.exact import LeaveOneOutFit
 from onefit.loo.left_out import Proofs
 from onefit.loo.result import LooResult
+from onefit.model_selection.smooth_left_out import smooth_leave_one_out
 
 METHODS = ("exact", "approximate", "bound")
 PROOFS = {"auto": Proofs.WHERE_THEY_PAY, True: Proofs.ALL, False: Proofs.NONE}
@@ -48,8 +50,11 @@ def leave_one_out(
 
     Parameters
     ----------
-    estimator : SVC, NuSVC, SVR or NuSVR
-        One of ours. It is not changed.
+    estimator : SVC, NuSVC, SVR, NuSVR, SmoothSVC or SmoothSVR
+        One of ours. It is not changed. Of a smooth machine rows are left out by updates of the fit
+        to all rows, exactly (``method="exact"``), or by one Newton step from it, which is exact for
+        rows without which no other becomes or ceases to be a support vector (``"approximate"``);
+        ``seeding`` and ``certify`` are not used.
     X, y
         As in its ``fit``.
     method : {"exact", "approximate", "bound"}, default="exact"
@@ -60,8 +65,8 @@ def leave_one_out(
     seeding : {"auto", "none", "avg", "top"}, default="auto"
         Where left-out problems start, also those of ``refine()``: from nothing, or from the fit on
         all rows with what leaves spread over the free rows ("avg") or given to the most similar one
-        ("top"). "auto" is where they would be if the same rows stayed free (a Newton step; "avg"
-        where there is none). It never changes the answer.
+        ("top"). "auto" follows the optimum from that fit, where leaving a row out changes nothing
+        else (:mod:`onefit.loo.paths`), and is "avg" elsewhere. It never changes the answer.
     certify : {"auto", True, False}, default="auto"
         Whether a proof of the side that a row falls on is enough. "auto": rows are settled by what
         the fit on all rows proves, and solves end early where a proof is found, if ten rows have
@@ -94,6 +99,8 @@ def leave_one_out(
     >>> round(result.error, 4)
     0.0246
     """
+    if isinstance(estimator, SmoothMachine):
+        return smooth_leave_one_out(estimator, X, y, method, sample_weight, progress)
     _check_choice("method", method, METHODS)
     _check_choice("seeding", seeding, SEEDINGS)
     if certify not in PROOFS:

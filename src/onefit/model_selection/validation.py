@@ -24,12 +24,22 @@ from onefit.estimators.classification import KernelClassifier
 from onefit.estimators.given import Split
 from onefit.kernels import Kernel
 from onefit.loo.checks import is_inner_product
+from onefit.estimators.smooth import SmoothMachine
+from onefit.estimators.smooth_svc import SmoothSVC
 from onefit.model_selection import quick
 from onefit.model_selection.crossfit import CrossFit, are_different, can_share
 from onefit.model_selection.each_row import EachRow, Wanted, each_row, leaves_each_row_out
 from onefit.model_selection.leave_one_out import SEEDINGS
 from onefit.model_selection.pipelines import Chain, last_machine
 from onefit.model_selection.processes import ProcessFit, worker_processes
+from onefit.model_selection.smooth import (
+    FoldScores,
+    SmoothFolds,
+    own_predictions,
+    own_scores,
+    smooth_each_row,
+    smooth_folds,
+)
 from onefit.report.ledger import Ledger
 from onefit.seeding import STRATEGIES
 
@@ -103,7 +113,8 @@ return_train_score, return_estimator, return_indices, error_score
         scikit-learn's keys. Its attribute ``ledger`` says what was reused and what was paid.
     """
     plain = not (verbose or return_train_score or return_estimator or return_indices)
-    own = isinstance(estimator, KernelClassifier) and quick.is_own_score(estimator, scoring)
+    ours = isinstance(estimator, KernelClassifier | SmoothSVC)
+    own = ours and quick.is_own_score(estimator, scoring)
     folds, cv, groups = _folds(
         estimator,
         X,
@@ -117,11 +128,16 @@ return_train_score, return_estimator, return_indices, error_score
         Wanted.LABELS if plain and own else Wanted.MODELS,
         certify=certify,
     )
-    if isinstance(folds, EachRow):
-        scores = CrossValidation(folds.scores())
-        scores.ledger = folds.ledger
-        scores["fit_time"] = scores["fit_time"] + [work.seconds for work in folds.ledger.folds]
+    if isinstance(folds, SmoothFolds) and plain and quick.is_own_score(estimator, scoring):
+        known: EachRow | FoldScores | None = own_scores(folds, estimator, y)
+    else:
+        known = folds if isinstance(folds, EachRow) else None
+    if known is not None:
+        scores = CrossValidation(known.scores())
+        scores.ledger = known.ledger
+        scores["fit_time"] = scores["fit_time"] + [work.seconds for work in known.ledger.folds]
         return scores
+    assert not isinstance(folds, EachRow)
     if not isinstance(folds, CrossFit):
         scores = CrossValidation(
             model_selection.cross_validate(
@@ -131,7 +147,7 @@ return_train_score, return_estimator, return_indices, error_score
                 groups=groups,
                 scoring=scoring,
                 cv=cv,
-                n_jobs=n_jobs,
+                n_jobs=1 if isinstance(folds, SmoothFolds) else n_jobs,
                 verbose=verbose,
                 params=params,
                 pre_dispatch=pre_dispatch,
@@ -192,7 +208,8 @@ def cross_val_score(
     See :func:`cross_validate` for ``seeding``, ``certify`` and ``progress``.
     """
     # As scikit-learn does it: one score, under one name.
-    if not (isinstance(estimator, KernelMachine) and quick.is_own_score(estimator, scoring)):
+    ours = isinstance(estimator, KernelMachine | SmoothMachine)
+    if not (ours and quick.is_own_score(estimator, scoring)):
         scoring = {"score": check_scoring(estimator, scoring=scoring)}
     results = cross_validate(
         estimator,
@@ -251,6 +268,10 @@ def cross_val_predict(
     )
     if isinstance(folds, EachRow):
         return folds.predictions if method == "predict" else folds.values
+    if isinstance(folds, SmoothFolds) and method in wanted and hasattr(estimator, method):
+        found = own_predictions(folds, estimator, _num_samples(X), method)
+        if found is not None:
+            return found
     return model_selection.cross_val_predict(
         estimator if folds is None else folds.in_turn(),
         X,
@@ -279,6 +300,7 @@ def _folds(
     encode: bool = False,
     certify: bool = False,
 ) -> tuple[CrossFit | EachRow | Chain | None, Any, Any]:
+) -> tuple[CrossFit | EachRow | Chain | SmoothFolds | None, Any, Any]:
     """The folds of a machine of ours, fitted together, or of a pipeline that ends in one.
 
     Folds of one row each are left-out rows, if no model is ``wanted`` of them.
@@ -292,13 +314,16 @@ def _folds(
         _check_can_be_certified(estimator, y)
     ours = isinstance(estimator, KernelMachine)
     routed = get_config().get("enable_metadata_routing", False)
-    if routed or y is None or not (ours or last_machine(estimator) is not None):
+    smooth = isinstance(estimator, SmoothMachine)
+    if routed or y is None or not (ours or smooth or last_machine(estimator) is not None):
         return None, cv, groups
     X, y = indexable(X, y)
     drawn = check_cv(cv, y, classifier=is_classifier(estimator)).split(X, y, groups)
     splits = [(np.asarray(train), np.asarray(test)) for train, test in drawn]
     if encode:  # as scikit-learn does, for columns in one order
         y = np.unique(y, return_inverse=True)[1]
+    if smooth:
+        return _smooth(estimator, X, y, splits, params or {}, progress, wanted), splits, None
     given, how = (estimator, X, y, splits, params or {}), (n_jobs, seeding, progress)
     folds = _together(*given, *how, wanted, certify) if ours else _one_by_one(*given, *how)
     if certify and folds is None:
@@ -353,6 +378,23 @@ def _together(
         return CrossFit(machine, X, y, weights, splits, *how, certify=certify)
     except (TypeError, ValueError):  # for scikit-learn to say, fold by fold
         return None
+
+
+def _smooth(
+    machine: SmoothMachine,
+    X: Any,
+    y: Any,
+    splits: list[Split],
+    params: dict[str, Any],
+    progress: bool | None,
+    wanted: Wanted,
+) -> SmoothFolds | EachRow | None:
+    """The folds of a smooth machine."""
+    if wanted is not Wanted.MODELS and leaves_each_row_out(splits, _num_samples(X)):
+        rows = smooth_each_row(machine, X, y, splits, params, progress)
+        if rows is not None:
+            return rows
+    return smooth_folds(machine, X, y, splits, params, progress)
 
 
 def _one_by_one(

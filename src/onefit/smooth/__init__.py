@@ -1,0 +1,1 @@
+"""Smooth support vector machines: primal Newton methods, and what their normal equations allow."""
