@@ -204,6 +204,7 @@ NB_MODULE(_core, m) {
            "Entries of some rows in some columns, as an array of float32.");
 
   bind_problems(m);
+  bind_chains(m);
 
   m.def(
       "use_lapack",

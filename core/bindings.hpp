@@ -32,4 +32,7 @@ inline void check_rows(const KernelStore& store, std::span<const std::int32_t> r
 // Problems, solutions and the solver (bindings_problems.cpp).
 void bind_problems(nb::module_& m);
 
+// Chains of problems (bindings_chains.cpp).
+void bind_chains(nb::module_& m);
+
 }  // namespace onefit

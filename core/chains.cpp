@@ -1,0 +1,155 @@
+#include "chains.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "folds.hpp"
+#include "smo.hpp"
+
+namespace onefit {
+namespace {
+
+struct Step {
+  std::size_t chain;
+  std::size_t step;
+  Solution solution;
+};
+
+// Solves the steps of a chain one after another; `done` takes each, and may stop the chain.
+template <class Done>
+void solve_chain(const Chain& chain, bool cold, const Settings& settings, std::size_t scratch,
+                 Interrupt& interrupt, const Done& done) {
+  std::vector<double> bounds(chain.bounds.size());
+  Solution before;
+  for (std::size_t k = 0; k < chain.factors.size(); ++k) {
+    const double factor = chain.factors[k];
+    std::transform(chain.bounds.begin(), chain.bounds.end(), bounds.begin(),
+                   [factor](double c) { return c > 0.0 ? factor * c : 0.0; });
+    Problem problem = with_bounds(*chain.all, bounds);
+    if (k > 0 && !cold && before.status == Status::Converged) {
+      start_scaled(before, factor / chain.factors[k - 1], problem);
+    }
+    Solution solution = solve(*chain.store, problem, settings, scratch, interrupt);
+    if (solution.status == Status::Interrupted) return;
+    if (k + 1 < chain.factors.size()) before = solution;
+    if (done(k, std::move(solution))) return;
+  }
+}
+
+}  // namespace
+
+void start_scaled(const Solution& solved, double ratio, Problem& next) {
+  const std::size_t n = next.size();
+  double scale = ratio;
+  if (next.start.empty()) {
+    double linear = 0.0;
+    double square = 0.0;
+    for (std::size_t v = 0; v < n; ++v) {
+      const double b = solved.beta[v];
+      linear += next.linear[v] * b - next.kink * std::abs(b);
+      square += b * (next.linear[v] - solved.gradient[v]);
+    }
+    scale = square > 0.0 ? std::clamp(linear / square, 1.0, std::max(ratio, 1.0)) : 1.0;
+  }
+  next.start.resize(n);
+  next.start_gradient.resize(n);
+  for (std::size_t v = 0; v < n; ++v) {
+    next.start[v] = std::clamp(scale * solved.beta[v], next.lower[v], next.upper[v]);
+    next.start_gradient[v] = next.linear[v] - scale * (next.linear[v] - solved.gradient[v]);
+  }
+}
+
+void solve_chains(const std::vector<Chain>& chains, bool cold, const Settings& settings,
+                  std::size_t threads, const Finished& finished, Interrupt& interrupt) {
+  std::size_t workers = std::min(std::max<std::size_t>(threads, 1), chains.size());
+  for (const Chain& chain : chains) workers = std::min(workers, chain.store->most_users());
+  workers = std::max<std::size_t>(workers, 1);
+  Settings inner = settings;
+  inner.threads = std::max<std::size_t>(1, threads / workers);
+  if (workers == 1) {
+    bool stopped = false;
+    for (std::size_t c = 0; c < chains.size() && !stopped && !interrupt.requested(); ++c) {
+      solve_chain(chains[c], cold, inner, chains[c].store->spare_bytes(), interrupt,
+                  [&](std::size_t k, Solution&& solution) {
+                    stopped = finished(c, k, std::move(solution));
+                    return stopped;
+                  });
+    }
+    return;
+  }
+
+  StopFlag stop;
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<Step> ready;
+  std::size_t running = workers;
+  std::atomic<std::size_t> next{0};
+  std::exception_ptr failure;
+  const auto work = [&] {
+    try {
+      for (std::size_t c = next++; c < chains.size() && !stop.requested(); c = next++) {
+        solve_chain(chains[c], cold, inner, chains[c].store->spare_bytes() / workers, stop,
+                    [&](std::size_t k, Solution&& solution) {
+                      const std::lock_guard lock(mutex);
+                      ready.push_back({c, k, std::move(solution)});
+                      changed.notify_one();
+                      return false;
+                    });
+      }
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      failure = std::current_exception();
+      stop.raise();
+    }
+    const std::lock_guard lock(mutex);
+    --running;
+    changed.notify_one();
+  };
+  std::vector<std::thread> pool;
+  pool.reserve(workers);
+  try {
+    for (std::size_t w = 0; w < workers; ++w) pool.emplace_back(work);
+  } catch (const std::system_error&) {
+    // The system gives no more threads: those that started do all the work, or this one does.
+    const std::lock_guard lock(mutex);
+    running -= workers - pool.size();
+  }
+  if (pool.empty()) {
+    running = 1;
+    work();
+  }
+  const auto join = [&] {
+    stop.raise();
+    for (std::thread& thread : pool) thread.join();
+  };
+  bool stopped = false;
+  try {
+    std::unique_lock lock(mutex);
+    while (running > 0 || !ready.empty()) {
+      if (ready.empty()) changed.wait_for(lock, std::chrono::milliseconds(50));
+      std::deque<Step> some = std::exchange(ready, {});
+      lock.unlock();
+      for (Step& step : some) {
+        stopped = stopped || finished(step.chain, step.step, std::move(step.solution));
+      }
+      if (stopped || interrupt.requested()) stop.raise();
+      lock.lock();
+    }
+  } catch (...) {
+    join();
+    throw;
+  }
+  join();
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace onefit

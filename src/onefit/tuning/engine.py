@@ -1,0 +1,193 @@
+"""Every cell of a search, solved with what it can share.
+
+Candidates are grouped by the transformers before their machine; each group is a workload on data
+that its candidates share: all folds at once for a machine alone, one fold for a pipeline, whose
+transformers see the training rows only. What is not understood here, or fails, scikit-learn does
+and reports.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+from joblib import effective_n_jobs
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import _num_samples
+
+from onefit.estimators.base import KernelMachine
+from onefit.estimators.classification import KernelClassifier
+from onefit.estimators.given import is_given, is_worth_sharing
+from onefit.model_selection.crossfit import are_different
+from onefit.tuning.candidates import Setting, key_of, settings_of
+from onefit.tuning.ledger import SearchLedger
+from onefit.tuning.outcomes import Outcomes, Take
+from onefit.tuning.request import Cell, Request
+from onefit.tuning.transformed import TransformedFold, transformed_fold
+from onefit.tuning.workload import Workload
+
+
+class Engine:
+    """Runs the cells of a request."""
+
+    def __init__(
+        self, request: Request, *, n_jobs: int | None, cold: bool = False, one_by_one: bool = False
+    ) -> None:
+        self._request = request
+        self._n_jobs = n_jobs
+        self._threads = effective_n_jobs(n_jobs)
+        self._cold, self._one_by_one = cold, one_by_one
+        self.ledger = SearchLedger()
+        self._settings: list[Setting] = []
+        if self._can_share():
+            self._settings, _ = settings_of(request.estimator, request.candidates)
+        self._works: dict[Any, Workload | None] = {}
+
+    @property
+    def understood(self) -> set[int]:
+        """The candidates that are solved here."""
+        return {number for setting in self._settings for number in setting.machines}
+
+    def run(self, cells: Iterable[Cell], take: Take) -> None:
+        """Solve and score these cells; ``take`` is given each, in any order."""
+        by_candidate: dict[int, list[Cell]] = defaultdict(list)
+        for cell in cells:
+            by_candidate[cell.candidate].append(cell)
+        left: list[Cell] = []
+        for number, setting in enumerate(self._settings):
+            mine = [c for k in setting.machines for c in by_candidate.pop(k, [])]
+            if not mine:
+                continue
+            if setting.pipeline is None:
+                self._run_alone(number, setting, mine, take, left)
+            else:
+                self._run_pipeline(setting, mine, take, left)
+        left += [cell for some in by_candidate.values() for cell in some]
+        self._run_by_sklearn(sorted(left), take)
+
+    def _can_share(self) -> bool:
+        request = self._request
+        fit_params = request.option("fit_params") or {}
+        allowed = {"sample_weight"} if isinstance(request.estimator, KernelMachine) else set()
+        n = _num_samples(request.X)
+        return (
+            request.y is not None
+            and not set(fit_params) - allowed
+            and not vars(request.estimator).get("_skl_callbacks")
+            and all(are_different(train, n) for train, _ in request.splits)
+            and all(len(test) > 0 for _, test in request.splits)
+        )
+
+    # ---- workloads ------------------------------------------------------------------------------
+
+    def _run_alone(
+        self, number: int, setting: Setting, cells: list[Cell], take: Take, left: list[Cell]
+    ) -> None:
+        for key, machines in _by_data(setting.machines).items():
+            mine = [cell for cell in cells if cell.candidate in machines]
+            work = self._work(number, key, machines)
+            self._solve(work, mine, take, left, None)
+
+    def _work(self, number: int, key: Any, machines: dict[int, KernelMachine]) -> Workload | None:
+        """The workload of these machines on all rows; kept, with its kernels, for a second call."""
+        if (number, key) not in self._works:
+            request = self._request
+            weights = (request.option("fit_params") or {}).get("sample_weight")
+            first = next(iter(machines.values()))
+            possible = not is_given(first) or is_worth_sharing(first, request.X, request.splits)
+            self._works[number, key] = (
+                self._new_work(request.X, request.y, weights, request.splits, machines)
+                if possible
+                else None
+            )
+        return self._works[number, key]
+
+    def _new_work(
+        self, X: Any, y: Any, weights: Any, splits: Any, machines: dict[int, KernelMachine]
+    ) -> Workload | None:
+        try:
+            return Workload(X, y, weights, splits, machines, threads=self._threads, cold=self._cold)
+        except (TypeError, ValueError):  # for scikit-learn to say, fold by fold
+            return None
+
+    def _run_pipeline(
+        self, setting: Setting, cells: list[Cell], take: Take, left: list[Cell]
+    ) -> None:
+        request = self._request
+        by_fold: dict[int, list[Cell]] = defaultdict(list)
+        for cell in cells:
+            by_fold[cell.fold].append(cell)
+        for number, mine in by_fold.items():
+            fold = None
+            if (request.option("verbose") or 0) <= 1:
+                try:
+                    assert setting.pipeline is not None
+                    fold = transformed_fold(
+                        setting.pipeline, request.X, request.y, request.splits[number]
+                    )
+                except Exception:  # for scikit-learn to say
+                    fold = None
+            if fold is None:
+                left += mine
+                continue
+            self.ledger.transformed += 1
+            for machines in _by_data(setting.machines).values():
+                some = [cell for cell in mine if cell.candidate in machines]
+                work = self._new_work(fold.X, fold.y, None, [fold.split], machines)
+                self._solve(work, some, take, left, (fold, number))
+
+    def _solve(
+        self,
+        work: Workload | None,
+        cells: list[Cell],
+        take: Take,
+        left: list[Cell],
+        of_pipeline: tuple[TransformedFold, int] | None,
+    ) -> None:
+        if work is None:
+            left += cells
+            return
+        done: set[Cell] = set()
+
+        def taken(cell: Cell, outcome: Any, values: Any) -> None:
+            done.add(cell)
+            take(cell, outcome, values)
+
+        fold, number = of_pipeline or (None, 0)
+        inside = [c if fold is None else Cell(c.candidate, 0) for c in cells]
+        score = Outcomes(self._request, work, taken, lambda cell: None, fold, number)
+        entries = work.stores.entries_evaluated
+        try:
+            chains, _ = work.chains(inside)
+            work.solve(chains, self.ledger.watched(score), one_by_one=self._one_by_one)
+        except (TypeError, ValueError, MemoryError):  # of one kernel, mostly: one by one
+            if self._request.option("error_score") == "raise" and len(done) == len(cells):
+                raise
+        self.ledger.kernel_entries += work.stores.entries_evaluated - entries
+        left += [cell for cell in cells if cell not in done]
+
+    # ---- what is left to scikit-learn ------------------------------------------------------------
+
+    def _run_by_sklearn(self, cells: list[Cell], take: Take) -> None:
+        if not cells:
+            return
+        request = self._request
+        self.ledger.by_sklearn += len(cells)
+        calls = (
+            delayed(request.function)(*args, **options)
+            for args, options in (request.arguments(cell) for cell in cells)
+        )
+        run = Parallel(n_jobs=self._n_jobs, return_as="generator")
+        for cell, outcome in zip(cells, run(calls), strict=True):
+            take(cell, outcome, None)
+
+
+def _by_data(machines: dict[int, KernelMachine]) -> dict[Any, dict[int, KernelMachine]]:
+    """Machines that can share a store: of one kind, and with kernels of the rows or one given."""
+    found: dict[Any, dict[int, KernelMachine]] = defaultdict(dict)
+    for number, machine in machines.items():
+        given = key_of(machine.kernel) if is_given(machine) else None
+        key = (isinstance(machine, KernelClassifier), given, key_of(machine.cache_size))
+        found[key][number] = machine
+    return found

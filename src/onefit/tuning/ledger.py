@@ -1,0 +1,53 @@
+"""What a search has reused and what it has paid."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from onefit.tuning.workload import SolvedSteps
+
+
+@dataclass
+class SearchLedger:
+    """Work of all cells; printed, a table."""
+
+    cells: int = 0  # solved here
+    by_sklearn: int = 0  # cells that scikit-learn was left
+    resumed: int = 0  # cells that a checkpoint had
+    dropped: int = 0  # cells that could not change the best any more
+    seeded: int = 0  # cells that started from the next smaller C
+    n_iter: int = 0
+    kernel_entries: int = 0  # evaluated, distances included
+    kernel_entries_alone: int = 0  # of one kernel matrix for each cell, as if nothing were shared
+    transformed: int = 0  # times that transformers were fitted
+    seconds: float = 0.0
+
+    def watched(self, take: Callable[[SolvedSteps], None]) -> Callable[[SolvedSteps], None]:
+        """``take``, with a note of what was solved."""
+
+        def note(solved: SolvedSteps) -> None:
+            chain = solved.chain
+            self.cells += len(solved.steps)
+            self.seeded += sum(step > 0 for step in solved.steps)
+            self.n_iter += sum(s.n_iter for pairs in solved.solutions for s in pairs)
+            size = int((chain.part.bounds > 0).sum())
+            self.kernel_entries_alone += len(solved.steps) * size**2
+            take(solved)
+
+        return note
+
+    def __str__(self) -> str:
+        shared = f"{self.kernel_entries:,} instead of up to {self.kernel_entries_alone:,}"
+        lines = [
+            ("cells solved together", f"{self.cells:,}"),
+            ("of them started from a smaller C", f"{self.seeded:,}"),
+            ("cells left to scikit-learn", f"{self.by_sklearn:,}"),
+            ("cells of the checkpoint", f"{self.resumed:,}"),
+            ("cells that could not win", f"{self.dropped:,}"),
+            ("iterations", f"{self.n_iter:,}"),
+            ("kernel entries", shared),
+            ("transformers fitted", f"{self.transformed:,}"),
+            ("seconds", f"{self.seconds:.3f}"),
+        ]
+        return "\n".join(f"{name:>33}  {value}" for name, value in lines)

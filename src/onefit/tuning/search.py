@@ -1,0 +1,189 @@
+"""``GridSearchCV`` and ``RandomizedSearchCV`` with scikit-learn's interface.
+
+scikit-learn's own ``fit`` prepares, ranks, refits and reports; only what runs the candidates on the
+folds is another (:mod:`onefit.tuning.engine`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from time import perf_counter
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn import model_selection
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.parallel import Parallel
+
+from onefit.estimators.base import KernelMachine
+from onefit.model_selection.pipelines import last_machine
+from onefit.tuning.engine import Engine
+from onefit.tuning.ledger import SearchLedger
+from onefit.tuning.request import Call, Cell, Outcome, Request, with_runner
+
+SEEDINGS = ("auto", "none")
+
+
+def is_ours(estimator: Any) -> bool:
+    """Whether this is one of our machines, or a pipeline that ends in one.
+
+    A class derived from ours that fits or predicts in its own way is not.
+    """
+    if not isinstance(estimator, KernelMachine):
+        estimator = last_machine(estimator)
+    methods = ("fit", "_fit", "predict", "decision_function")
+    return estimator is not None and all(
+        getattr(type(estimator), name).__module__.startswith("onefit.")
+        for name in methods
+        if hasattr(type(estimator), name)
+    )
+
+
+class SharedSearch:
+    """What the two searches have in common: how candidates are run."""
+
+    _own_constraints: ClassVar[dict[str, Any]] = {
+        "seeding": [StrOptions(set(SEEDINGS))],
+        "checkpoint": [str, None],
+        "screen": [StrOptions({"approximate"}), None],
+        "progress": ["boolean", None],
+    }
+
+    estimator: Any
+    seeding: str
+    n_jobs: int | None
+    pre_dispatch: int | str
+    n_splits_: int
+    ledger_: SearchLedger
+
+    def _run_search(
+        self, evaluate_candidates: Callable[..., Any], *, callback_ctx: Any = None
+    ) -> None:
+        def evaluate(candidates: Any, **how: Any) -> Any:
+            candidates = list(candidates)
+
+            def run(calls: Iterable[Call]) -> list[Outcome]:
+                return self._run_candidates(calls, candidates)
+
+            if not vars(self).get("_skl_callbacks"):
+                how.pop("callback_ctx", None)  # there is nobody to tell
+            return with_runner(evaluate_candidates, run)(candidates, **how)
+
+        context = {} if callback_ctx is None else {"callback_ctx": callback_ctx}
+        super()._run_search(evaluate, **context)  # type: ignore[misc]
+
+    def _run_candidates(
+        self, calls: Iterable[Call], candidates: list[dict[str, Any]]
+    ) -> list[Outcome]:
+        """In the place of ``joblib.Parallel``: all calls, in scikit-learn's order."""
+        parallel = Parallel(n_jobs=self.n_jobs, pre_dispatch=self.pre_dispatch)
+        if not is_ours(self.estimator):
+            return list(parallel(calls))
+        request, calls = Request.of(calls, candidates, self.n_splits_, self.estimator)
+        if request is None:
+            return list(parallel(calls))
+        began = perf_counter()
+        engine = Engine(request, n_jobs=self.n_jobs, cold=self.seeding == "none")
+        if not engine.understood:
+            return list(parallel(calls))
+        outcomes: dict[Cell, Outcome] = {}
+
+        def take(cell: Cell, outcome: Outcome, values: Any) -> None:
+            outcomes[cell] = outcome
+
+        engine.run(request.cells, take)
+        self.ledger_ = engine.ledger
+        self.ledger_.seconds = perf_counter() - began
+        return [outcomes[cell] for cell in request.cells]
+
+
+class GridSearchCV(SharedSearch, model_selection.GridSearchCV):  # type: ignore[misc]
+    """scikit-learn's."""
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **model_selection.GridSearchCV._parameter_constraints,
+        **SharedSearch._own_constraints,
+    }
+
+    def __init__(
+        self,
+        estimator: Any,
+        param_grid: Any,
+        *,
+        scoring: Any = None,
+        n_jobs: int | None = None,
+        refit: Any = True,
+        cv: Any = None,
+        verbose: int = 0,
+        pre_dispatch: int | str = "2*n_jobs",
+        error_score: Any = np.nan,
+        return_train_score: bool = False,
+        seeding: str = "auto",
+        checkpoint: str | None = None,
+        screen: str | None = None,
+        progress: bool | None = None,
+    ) -> None:
+        super().__init__(
+            estimator,
+            param_grid,
+            scoring=scoring,
+            n_jobs=n_jobs,
+            refit=refit,
+            cv=cv,
+            verbose=verbose,
+            pre_dispatch=pre_dispatch,
+            error_score=error_score,
+            return_train_score=return_train_score,
+        )
+        self.seeding = seeding
+        self.checkpoint = checkpoint
+        self.screen = screen
+        self.progress = progress
+
+
+class RandomizedSearchCV(SharedSearch, model_selection.RandomizedSearchCV):  # type: ignore[misc]
+    """scikit-learn's."""
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **model_selection.RandomizedSearchCV._parameter_constraints,
+        **SharedSearch._own_constraints,
+    }
+
+    def __init__(
+        self,
+        estimator: Any,
+        param_distributions: Any,
+        *,
+        n_iter: int = 10,
+        scoring: Any = None,
+        n_jobs: int | None = None,
+        refit: Any = True,
+        cv: Any = None,
+        verbose: int = 0,
+        pre_dispatch: int | str = "2*n_jobs",
+        random_state: Any = None,
+        error_score: Any = np.nan,
+        return_train_score: bool = False,
+        seeding: str = "auto",
+        checkpoint: str | None = None,
+        screen: str | None = None,
+        progress: bool | None = None,
+    ) -> None:
+        super().__init__(
+            estimator,
+            param_distributions,
+            n_iter=n_iter,
+            scoring=scoring,
+            n_jobs=n_jobs,
+            refit=refit,
+            cv=cv,
+            verbose=verbose,
+            pre_dispatch=pre_dispatch,
+            random_state=random_state,
+            error_score=error_score,
+            return_train_score=return_train_score,
+        )
+        self.seeding = seeding
+        self.checkpoint = checkpoint
+        self.screen = screen
+        self.progress = progress
