@@ -6,8 +6,10 @@ folds is another (:mod:`onefit.tuning.engine`).
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
-from time import perf_counter
+from contextlib import ExitStack
+from importlib import metadata
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,9 +19,11 @@ from sklearn.utils.parallel import Parallel
 
 from onefit.estimators.base import KernelMachine
 from onefit.model_selection.pipelines import last_machine
+from onefit.tuning.checkpoint import Checkpoint, check_path
 from onefit.tuning.engine import Engine
 from onefit.tuning.ledger import SearchLedger
-from onefit.tuning.request import Call, Cell, Outcome, Request, with_runner
+from onefit.tuning.request import Call, Outcome, Request, with_runner
+from onefit.tuning.runner import Runner
 
 SEEDINGS = ("auto", "none")
 
@@ -44,13 +48,16 @@ class SharedSearch:
 
     _own_constraints: ClassVar[dict[str, Any]] = {
         "seeding": [StrOptions(set(SEEDINGS))],
-        "checkpoint": [str, None],
+        "checkpoint": [str, os.PathLike, None],
         "screen": [StrOptions({"approximate"}), None],
         "progress": ["boolean", None],
     }
 
     estimator: Any
     seeding: str
+    checkpoint: str | os.PathLike[str] | None
+    screen: str | None
+    progress: bool | None
     n_jobs: int | None
     pre_dispatch: int | str
     n_splits_: int
@@ -77,24 +84,35 @@ class SharedSearch:
     ) -> list[Outcome]:
         """In the place of ``joblib.Parallel``: all calls, in scikit-learn's order."""
         parallel = Parallel(n_jobs=self.n_jobs, pre_dispatch=self.pre_dispatch)
+        if self.checkpoint is not None:
+            check_path(self.checkpoint)
         if not is_ours(self.estimator):
             return list(parallel(calls))
         request, calls = Request.of(calls, candidates, self.n_splits_, self.estimator)
         if request is None:
             return list(parallel(calls))
-        began = perf_counter()
-        engine = Engine(request, n_jobs=self.n_jobs, cold=self.seeding == "none")
+        engine = Engine(
+            request,
+            n_jobs=self.n_jobs,
+            cold=self.seeding == "none",
+            one_by_one=self.checkpoint is not None,
+        )
         if not engine.understood:
             return list(parallel(calls))
-        outcomes: dict[Cell, Outcome] = {}
+        with ExitStack() as open_files:
+            checkpoint = None
+            if self.checkpoint is not None:
+                checkpoint = Checkpoint(os.fspath(self.checkpoint), request, version())
+                open_files.enter_context(checkpoint)
+            runner = Runner(request, engine, checkpoint=checkpoint, progress=self.progress)
+            open_files.callback(runner.close)
+            runner.run(request.cells)
+        self.ledger_ = runner.ledger
+        return runner.in_order()
 
-        def take(cell: Cell, outcome: Outcome, values: Any) -> None:
-            outcomes[cell] = outcome
 
-        engine.run(request.cells, take)
-        self.ledger_ = engine.ledger
-        self.ledger_.seconds = perf_counter() - began
-        return [outcomes[cell] for cell in request.cells]
+def version() -> str:
+    return metadata.version("onefit")
 
 
 class GridSearchCV(SharedSearch, model_selection.GridSearchCV):  # type: ignore[misc]
@@ -119,7 +137,7 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):  # type: ignore[
         error_score: Any = np.nan,
         return_train_score: bool = False,
         seeding: str = "auto",
-        checkpoint: str | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
         screen: str | None = None,
         progress: bool | None = None,
     ) -> None:
@@ -165,7 +183,7 @@ class RandomizedSearchCV(SharedSearch, model_selection.RandomizedSearchCV):  # t
         error_score: Any = np.nan,
         return_train_score: bool = False,
         seeding: str = "auto",
-        checkpoint: str | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
         screen: str | None = None,
         progress: bool | None = None,
     ) -> None:
