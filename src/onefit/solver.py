@@ -108,7 +108,10 @@ def solve_chains(
     the work by returning True; then nothing is returned. While several solvers work, BLAS does not
     start threads of its own.
     """
-    with _clear_errors(stores[0]), _one_blas_thread(min(settings.threads, len(stores))):
+    with (
+        _clear_errors(stores[0]),
+        blas_threads(1 if min(settings.threads, len(stores)) > 1 else None),
+    ):
         return _core.solve_chains(
             list(stores),
             list(problems),
@@ -128,10 +131,13 @@ def _blas() -> ThreadpoolController:
     return ThreadpoolController().select(user_api="blas")
 
 
-def _one_blas_thread(solvers: int) -> AbstractContextManager[Any]:
-    """Several solvers that factorise small matrices at once would wait for one another's threads:
-    five folds of german.numer on 8 × 8 parameters and two cores took 2.7 s instead of 0.75."""
-    return _blas().limit(limits=1) if solvers > 1 else nullcontext()
+def blas_threads(number: int | None) -> AbstractContextManager[Any]:
+    """So many threads for BLAS at most; None leaves it as it is.
+
+    Several solvers that factorise small matrices at once would wait for one another's threads: five
+    folds of german.numer on 8 × 8 parameters and two cores took 2.7 s instead of 0.75.
+    """
+    return nullcontext() if number is None else _blas().limit(limits=number)
 
 
 @contextmanager

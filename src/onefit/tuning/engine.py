@@ -9,9 +9,10 @@ and reports.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+import numpy as np
 from joblib import effective_n_jobs
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples
@@ -32,8 +33,15 @@ class Engine:
     """Runs the cells of a request."""
 
     def __init__(
-        self, request: Request, *, n_jobs: int | None, cold: bool = False, one_by_one: bool = False
+        self,
+        request: Request,
+        *,
+        n_jobs: int | None,
+        cold: bool = False,
+        one_by_one: bool = False,
+        comes_back: bool = False,
     ) -> None:
+        """``comes_back``: cells of one fold are asked for in several calls of ``run``."""
         self._request = request
         self._n_jobs = n_jobs
         self._threads = effective_n_jobs(n_jobs)
@@ -42,6 +50,8 @@ class Engine:
         self._settings: list[Setting] = []
         if self._can_share():
             self._settings, _ = settings_of(request.estimator, request.candidates)
+        self._comes_back = comes_back
+        self._folds: dict[Any, TransformedFold | None] = {}
         self._works: dict[Any, Workload | None] = {}
 
     @property
@@ -65,6 +75,28 @@ class Engine:
                 self._run_pipeline(setting, mine, take, left)
         left += [cell for some in by_candidate.values() for cell in some]
         self._run_by_sklearn(sorted(left), take)
+
+    def on_all_rows(self) -> Iterator[Workload]:
+        """Every candidate on all rows: a fold that holds nothing out."""
+        request = self._request
+        rows = np.arange(_num_samples(request.X))
+        for setting in self._settings:
+            X, y, weights = request.X, request.y, self._weights()
+            if setting.pipeline is not None:
+                try:
+                    fold = transformed_fold(setting.pipeline, X, y, (rows, rows[:1]))
+                except Exception:  # a fold may be possible where all rows are not
+                    continue
+                if fold is None:
+                    continue
+                X, y, weights = fold.X[fold.split[0]], fold.y[fold.split[0]], None
+            for machines in _by_data(setting.machines).values():
+                work = self._new_work(X, y, weights, [(rows, rows)], machines)
+                if work is not None:
+                    yield work
+
+    def _weights(self) -> Any:
+        return (self._request.option("fit_params") or {}).get("sample_weight")
 
     def _can_share(self) -> bool:
         request = self._request
@@ -93,7 +125,7 @@ class Engine:
         """The workload of these machines on all rows; kept, with its kernels, for a second call."""
         if (number, key) not in self._works:
             request = self._request
-            weights = (request.option("fit_params") or {}).get("sample_weight")
+            weights = self._weights()
             first = next(iter(machines.values()))
             possible = not is_given(first) or is_worth_sharing(first, request.X, request.splits)
             self._works[number, key] = (
@@ -114,28 +146,35 @@ class Engine:
     def _run_pipeline(
         self, setting: Setting, cells: list[Cell], take: Take, left: list[Cell]
     ) -> None:
-        request = self._request
         by_fold: dict[int, list[Cell]] = defaultdict(list)
         for cell in cells:
             by_fold[cell.fold].append(cell)
         for number, mine in by_fold.items():
-            fold = None
-            if (request.option("verbose") or 0) <= 1:
-                try:
-                    assert setting.pipeline is not None
-                    fold = transformed_fold(
-                        setting.pipeline, request.X, request.y, request.splits[number]
-                    )
-                except Exception:  # for scikit-learn to say
-                    fold = None
+            fold = self._transformed(setting, number)
             if fold is None:
                 left += mine
                 continue
-            self.ledger.transformed += 1
             for machines in _by_data(setting.machines).values():
                 some = [cell for cell in mine if cell.candidate in machines]
                 work = self._new_work(fold.X, fold.y, None, [fold.split], machines)
                 self._solve(work, some, take, left, (fold, number))
+
+    def _transformed(self, setting: Setting, number: int) -> TransformedFold | None:
+        request, key = self._request, (id(setting), number)
+        if key in self._folds:
+            return self._folds[key]
+        fold = None
+        if (request.option("verbose") or 0) <= 1:
+            assert setting.pipeline is not None
+            try:
+                split = request.splits[number]
+                fold = transformed_fold(setting.pipeline, request.X, request.y, split)
+                self.ledger.transformed += 1
+            except Exception:  # for scikit-learn to say
+                fold = None
+        if self._comes_back:
+            self._folds[key] = fold
+        return fold
 
     def _solve(
         self,

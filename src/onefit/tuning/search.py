@@ -7,6 +7,7 @@ folds is another (:mod:`onefit.tuning.engine`).
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from importlib import metadata
@@ -24,6 +25,7 @@ from onefit.tuning.engine import Engine
 from onefit.tuning.ledger import SearchLedger
 from onefit.tuning.request import Call, Outcome, Request, with_runner
 from onefit.tuning.runner import Runner
+from onefit.tuning.screening import Race, estimated_errors, largest_score
 
 SEEDINGS = ("auto", "none")
 
@@ -58,7 +60,9 @@ class SharedSearch:
     checkpoint: str | os.PathLike[str] | None
     screen: str | None
     progress: bool | None
+    refit: Any
     n_jobs: int | None
+    _dropped: list[bool]
     pre_dispatch: int | str
     n_splits_: int
     ledger_: SearchLedger
@@ -68,6 +72,10 @@ class SharedSearch:
     ) -> None:
         def evaluate(candidates: Any, **how: Any) -> Any:
             candidates = list(candidates)
+            if self.screen is not None:
+                self._dropped = [False] * len(candidates)
+                more = how.get("more_results") or {}
+                how["more_results"] = {**more, "dropped": self._dropped}
 
             def run(calls: Iterable[Call]) -> list[Outcome]:
                 return self._run_candidates(calls, candidates)
@@ -77,7 +85,10 @@ class SharedSearch:
             return with_runner(evaluate_candidates, run)(candidates, **how)
 
         context = {} if callback_ctx is None else {"callback_ctx": callback_ctx}
-        super()._run_search(evaluate, **context)  # type: ignore[misc]
+        try:
+            super()._run_search(evaluate, **context)  # type: ignore[misc]
+        finally:
+            self.__dict__.pop("_dropped", None)
 
     def _run_candidates(
         self, calls: Iterable[Call], candidates: list[dict[str, Any]]
@@ -87,6 +98,12 @@ class SharedSearch:
         if self.checkpoint is not None:
             check_path(self.checkpoint)
         if not is_ours(self.estimator):
+            if self.screen is not None:
+                raise ValueError(
+                    f"screen={self.screen!r} is for SVC, NuSVC, SVR and NuSVR of onefit and for "
+                    f"pipelines that end in one; got {type(self.estimator).__name__}. Give "
+                    "screen=None."
+                )
             return list(parallel(calls))
         request, calls = Request.of(calls, candidates, self.n_splits_, self.estimator)
         if request is None:
@@ -96,6 +113,7 @@ class SharedSearch:
             n_jobs=self.n_jobs,
             cold=self.seeding == "none",
             one_by_one=self.checkpoint is not None,
+            comes_back=self.screen is not None,
         )
         if not engine.understood:
             return list(parallel(calls))
@@ -106,9 +124,26 @@ class SharedSearch:
                 open_files.enter_context(checkpoint)
             runner = Runner(request, engine, checkpoint=checkpoint, progress=self.progress)
             open_files.callback(runner.close)
-            runner.run(request.cells)
+            self._run_cells(request, engine, runner)
         self.ledger_ = runner.ledger
         return runner.in_order()
+
+    def _run_cells(self, request: Request, engine: Engine, runner: Runner) -> None:
+        """All of them, or those that may matter."""
+        limit = largest_score(request.option("scorer"), self.refit)
+        if self.screen is None or limit is None:
+            runner.run(request.cells)
+            return
+        errors = estimated_errors(request, engine)
+        race = Race(runner, *limit)
+        race.run(np.argsort(errors, kind="stable").tolist())
+        self._dropped[:] = [k in race.dropped for k in range(len(request.candidates))]
+
+    def _format_results(self, *args: Any, **kwargs: Any) -> Any:
+        with warnings.catch_warnings():
+            if any(self.__dict__.get("_dropped", ())):  # which have no scores, as we know
+                warnings.filterwarnings("ignore", "One or more of the (test|train) scores are non")
+            return super()._format_results(*args, **kwargs)  # type: ignore[misc]
 
 
 def version() -> str:
