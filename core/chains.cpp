@@ -18,6 +18,11 @@
 namespace onefit {
 namespace {
 
+// In a chain most variables that will be free are known from the step before, and most of its work
+// is at large C, where steps of all free variables pay: 8 x 8 x 5 cells of diabetes took 0.23 s
+// with this patience and 0.44 with that of a single solve, german.numer 0.31 and 0.34.
+constexpr double kPatience = 1.0;
+
 struct Step {
   std::size_t chain;
   std::size_t step;
@@ -74,6 +79,7 @@ void solve_chains(const std::vector<Chain>& chains, bool cold, const Settings& s
   for (const Chain& chain : chains) workers = std::min(workers, chain.store->most_users());
   workers = std::max<std::size_t>(workers, 1);
   Settings inner = settings;
+  if (!cold) inner.newton_patience = kPatience;
   inner.threads = std::max<std::size_t>(1, threads / workers);
   if (workers == 1) {
     bool stopped = false;

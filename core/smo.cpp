@@ -505,7 +505,7 @@ class Smo {
   std::int64_t n_iter_ = 0;
   std::int64_t until_poll_ = 0;
   std::int64_t next_proof_ = 0;
-  NewtonSchedule newton_;
+  NewtonSchedule newton_{settings_.newton_patience};
   double first_gap_ = 0.0;
   ProgressWatch progress_{n_};
 };
