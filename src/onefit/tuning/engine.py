@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
+from joblib.parallel import get_active_backend
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples
 
@@ -55,9 +56,9 @@ class Engine:
         self._works: dict[Any, Workload | None] = {}
 
     @property
-    def understood(self) -> set[int]:
-        """The candidates that are solved here."""
-        return {number for setting in self._settings for number in setting.machines}
+    def machines(self) -> dict[int, KernelMachine]:
+        """The machines of the candidates that are solved here."""
+        return {k: m for setting in self._settings for k, m in setting.machines.items()}
 
     def run(self, cells: Iterable[Cell], take: Take) -> None:
         """Solve and score these cells; ``take`` is given each, in any order."""
@@ -217,9 +218,16 @@ class Engine:
             delayed(request.function)(*args, **options)
             for args, options in (request.arguments(cell) for cell in cells)
         )
-        run = Parallel(n_jobs=self._n_jobs, return_as="generator")
-        for cell, outcome in zip(cells, run(calls), strict=True):
+        for cell, outcome in zip(cells, in_turn(calls, self._n_jobs), strict=True):
             take(cell, outcome, None)
+
+
+def in_turn(calls: Iterable[Any], n_jobs: int | None) -> Iterator[Any]:
+    """What the calls return, one by one if the back end of joblib can do that."""
+    backend, _ = get_active_backend()
+    as_they_come = getattr(backend, "supports_return_generator", False)
+    run = Parallel(n_jobs=n_jobs, return_as="generator" if as_they_come else "list")
+    yield from run(calls)
 
 
 def _by_data(machines: dict[int, KernelMachine]) -> dict[Any, dict[int, KernelMachine]]:

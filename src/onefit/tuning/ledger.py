@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from onefit.tuning.workload import SolvedSteps
 
@@ -22,6 +22,11 @@ class SearchLedger:
     kernel_entries_alone: int = 0  # of one kernel matrix for each cell, as if nothing were shared
     transformed: int = 0  # times that transformers were fitted
     seconds: float = 0.0
+
+    def add(self, other: SearchLedger) -> None:
+        """The work of a part of the cells."""
+        for entry in fields(self):
+            setattr(self, entry.name, getattr(self, entry.name) + getattr(other, entry.name))
 
     def watched(self, take: Callable[[SolvedSteps], None]) -> Callable[[SolvedSteps], None]:
         """``take``, with a note of what was solved."""

@@ -74,6 +74,7 @@ class Outcomes:
                     outcome["train_scores"] = self._scores(values, k, rows, of_train[k])
                 outcome["n_test_samples"] = len(test)
                 outcome["fit_time"] = seconds + fitted
+                self._request.tell(cell)
             self._take(cell, outcome, held_out[k])
 
     def _scores(self, values: StepValues, k: int, rows: NDArray[np.intp], of_rows: Floats) -> Any:
@@ -122,6 +123,7 @@ class Outcomes:
         if self._train_too:
             X_train = _safe_indexing(request.X, train)
             outcome["train_scores"] = self._scoring.scores_of(pipeline, X_train, train)
+        request.tell(cell)
         return outcome | {"n_test_samples": len(test), "fit_time": seconds}
 
     def _prepared(

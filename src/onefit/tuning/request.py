@@ -8,13 +8,15 @@ nobody here understands can be made all the same.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain, islice
 from types import CellType, FunctionType
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils import _safe_indexing
+from sklearn.utils.metaestimators import _safe_split
 
 from onefit.estimators.given import Split
 
@@ -41,6 +43,7 @@ class Request:
     options: dict[str, Any]  # of every call: scorer, parameters of fit and score, and so on
     candidates: list[dict[str, Any]]
     splits: list[Split]
+    contexts: dict[Cell, Any] = field(default_factory=dict)  # of scikit-learn's callbacks
 
     @classmethod
     def of(
@@ -49,13 +52,20 @@ class Request:
         """The request, or None where the calls are of another kind; and the same calls again."""
         calls = iter(calls)
         first = list(islice(calls, n_folds))
+        watched = bool(first) and first[0][2].get("callback_ctx") is not None
+        if watched:  # every call brings a context of its own
+            first += calls
         again = chain(first, calls)
         if len(first) < n_folds or not candidates:
             return None, again
         function, args, options = first[0]
         function = getattr(function, "function", function)  # as joblib is to call it
-        splits = [(np.asarray(o["train"]), np.asarray(o["test"])) for _, _, o in first]
+        folds = first[:n_folds]
+        splits = [(np.asarray(o["train"]), np.asarray(o["test"])) for _, _, o in folds]
         request = cls(function, estimator, args[1], args[2], dict(options), candidates, splits)
+        if watched:
+            every = zip(request.cells, first, strict=True)
+            request.contexts = {cell: o["callback_ctx"] for cell, (_, _, o) in every}
         return request, again
 
     @property
@@ -87,7 +97,23 @@ class Request:
             "split_progress": (cell.fold, len(self.splits)),
             "candidate_progress": (cell.candidate, len(self.candidates)),
         }
+        if "callback_ctx" in options:
+            options["callback_ctx"] = self.contexts.get(cell)
         return (clone(self.estimator) if estimator is None else estimator, self.X, self.y), options
+
+    def tell(self, cell: Cell) -> None:
+        """Tells scikit-learn's callbacks of a cell that was done without its call."""
+        context = self.contexts.get(cell)
+        if context is None:
+            return
+        X, y = _safe_split(self.estimator, self.X, self.y, self.splits[cell.fold][0])
+        about = {"estimator": self.options["caller"], "X": X, "y": y}
+        weights = (self.options.get("fit_params") or {}).get("sample_weight")
+        if weights is not None:
+            weights = _safe_indexing(weights, self.splits[cell.fold][0])
+        about["metadata"] = None if weights is None else {"sample_weight": weights}
+        context.call_on_fit_task_begin(**about)
+        context.call_on_fit_task_end(**about)
 
 
 def with_runner(

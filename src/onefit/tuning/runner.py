@@ -13,6 +13,7 @@ from onefit.report.progress import Meter
 from onefit.tuning.checkpoint import Checkpoint
 from onefit.tuning.engine import Engine
 from onefit.tuning.ledger import SearchLedger
+from onefit.tuning.out_of_fold import OutOfFold
 from onefit.tuning.request import Cell, Outcome, Request
 
 
@@ -26,13 +27,11 @@ class Runner:
         *,
         checkpoint: Checkpoint | None = None,
         progress: bool | None = False,
-        contexts: dict[Cell, Any] | None = None,
     ) -> None:
         self.request, self.engine = request, engine
         self.outcomes: dict[Cell, Outcome] = {}
-        self.values: dict[Cell, Floats] = {}  # of the test rows, where they are known
+        self.out_of_fold = OutOfFold(request.splits, np.asarray(request.y), engine.machines)
         self._checkpoint = checkpoint
-        self._contexts = contexts or {}
         self._meter = Meter(request.n_cells, "candidates × folds", progress)
         if checkpoint is not None:
             for cell, outcome, values in checkpoint.finished():
@@ -70,7 +69,7 @@ class Runner:
     def _keep(self, cell: Cell, outcome: Outcome, values: Floats | None) -> None:
         self.outcomes[cell] = outcome
         if values is not None:
-            self.values[cell] = values
+            self.out_of_fold.add(cell, values)
         self._meter.advance()
 
     def in_order(self) -> list[Outcome]:

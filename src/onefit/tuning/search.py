@@ -11,23 +11,33 @@ import warnings
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from importlib import metadata
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn import model_selection
+from sklearn.base import is_classifier
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.parallel import Parallel
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from onefit.estimators.base import KernelMachine
 from onefit.model_selection.pipelines import last_machine
+from onefit.model_selection.processes import worker_processes
 from onefit.tuning.checkpoint import Checkpoint, check_path
+from onefit.tuning.choices import best_by_value, one_standard_error, simplest, warn_at_edges
 from onefit.tuning.engine import Engine
 from onefit.tuning.ledger import SearchLedger
+from onefit.tuning.out_of_fold import OutOfFold, calibrated_classifier
+from onefit.tuning.processes import ProcessEngine
 from onefit.tuning.request import Call, Outcome, Request, with_runner
 from onefit.tuning.runner import Runner
 from onefit.tuning.screening import Race, estimated_errors, largest_score
 
 SEEDINGS = ("auto", "none")
+# From so many rows on cells take long enough for a progress bar to be told of each.
+LONG = 2000
 
 
 def is_ours(estimator: Any) -> bool:
@@ -65,6 +75,12 @@ class SharedSearch:
     _dropped: list[bool]
     pre_dispatch: int | str
     n_splits_: int
+    multimetric_: bool
+    cv_results_: dict[str, Any]
+    best_index_: int
+    best_estimator_: Any
+    param_grid: Any
+    _out_of_fold: OutOfFold
     ledger_: SearchLedger
 
     def _run_search(
@@ -108,14 +124,20 @@ class SharedSearch:
         request, calls = Request.of(calls, candidates, self.n_splits_, self.estimator)
         if request is None:
             return list(parallel(calls))
-        engine = Engine(
-            request,
-            n_jobs=self.n_jobs,
-            cold=self.seeding == "none",
-            one_by_one=self.checkpoint is not None,
-            comes_back=self.screen is not None,
+        watched = self.progress or (self.progress is None and _num_samples(request.X) >= LONG)
+        how: dict[str, Any] = {
+            "n_jobs": self.n_jobs,
+            "cold": self.seeding == "none",
+            "one_by_one": bool(self.checkpoint is not None or request.contexts or watched),
+            "comes_back": self.screen is not None,
+        }
+        processes = worker_processes(self.n_jobs, request.n_cells)
+        engine = (
+            ProcessEngine(request, processes=processes, **how)
+            if processes > 1
+            else Engine(request, **how)
         )
-        if not engine.understood:
+        if not engine.machines:
             return list(parallel(calls))
         with ExitStack() as open_files:
             checkpoint = None
@@ -126,6 +148,7 @@ class SharedSearch:
             open_files.callback(runner.close)
             self._run_cells(request, engine, runner)
         self.ledger_ = runner.ledger
+        self._out_of_fold = runner.out_of_fold
         return runner.in_order()
 
     def _run_cells(self, request: Request, engine: Engine, runner: Runner) -> None:
@@ -144,6 +167,77 @@ class SharedSearch:
             if any(self.__dict__.get("_dropped", ())):  # which have no scores, as we know
                 warnings.filterwarnings("ignore", "One or more of the (test|train) scores are non")
             return super()._format_results(*args, **kwargs)  # type: ignore[misc]
+
+    # ---- after the search -----------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
+        """Run all candidates; see scikit-learn's class."""
+        for name in ("ledger_", "_out_of_fold", "best_index_1se_", "best_params_1se_"):
+            self.__dict__.pop(name, None)  # of an earlier search
+        super().fit(X, y, **params)  # type: ignore[misc]
+        if "_out_of_fold" in self.__dict__ and hasattr(self, "best_index_"):
+            self._look_back()
+        return self
+
+    def _look_back(self) -> None:
+        """The simplest of the candidates that are as good as the best, and the edges."""
+        name = self.refit if self.multimetric_ else "score"
+        results = self.cv_results_
+        if not isinstance(name, str) or f"mean_test_{name}" not in results:
+            return
+        means, deviations = results[f"mean_test_{name}"], results[f"std_test_{name}"]
+        machines, best = self._out_of_fold.machines, self.best_index_
+        if np.isnan(means[best]):
+            return
+        least = one_standard_error(means, deviations, best, self.n_splits_)
+        among = np.flatnonzero(means >= least).tolist()
+        self.best_index_1se_ = simplest(machines, among, best)
+        self.best_params_1se_ = results["params"][self.best_index_1se_]
+        if hasattr(self, "param_grid") and not callable(self.refit):
+            scores = best_by_value(results["params"], means)
+            warn_at_edges(self.param_grid, results["params"][best], scores)
+
+    def out_of_fold(self, index: int | None = None) -> NDArray[np.float64]:
+        """Decision values of every row by the fold that held it out.
+
+        Parameters
+        ----------
+        index : int, default=None
+            Number of a candidate in ``cv_results_``; ``best_index_`` if None.
+
+        Returns
+        -------
+        values : ndarray of shape (n_samples,), (n_samples, n_classes) or (n_samples, n_pairs)
+            As ``decision_function`` gives them; predictions in regression. NaN for rows that no
+            fold held out.
+        """
+        check_is_fitted(self, "cv_results_")
+        if "_out_of_fold" not in self.__dict__:
+            raise ValueError(
+                "Out-of-fold values are those of SVC, NuSVC, SVR and NuSVR of onefit, and of "
+                "pipelines that end in one; for others see cross_val_predict."
+            )
+        return self._out_of_fold.of(self.best_index_ if index is None else index)
+
+    def calibrated(self, method: str = "sigmoid") -> CalibratedClassifierCV:
+        """The best estimator with probabilities, from the out-of-fold values: no further fits.
+
+        Parameters
+        ----------
+        method : {"sigmoid", "isotonic"}, default="sigmoid"
+            As in :class:`sklearn.calibration.CalibratedClassifierCV`, whose result with
+            ``ensemble=False`` and the folds of this search it is.
+
+        Returns
+        -------
+        classifier : CalibratedClassifierCV
+            Fitted.
+        """
+        check_is_fitted(self, "best_estimator_")
+        if not is_classifier(self.best_estimator_):
+            raise ValueError("Only classifiers can be calibrated; this is a regressor.")
+        values, kept = self.out_of_fold(), self._out_of_fold
+        return calibrated_classifier(self.best_estimator_, values, kept.y, kept.splits, method)
 
 
 def version() -> str:
