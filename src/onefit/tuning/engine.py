@@ -195,6 +195,7 @@ class Engine:
             take(cell, outcome, values)
 
         fold, number = of_pipeline or (None, 0)
+        self.ledger.transformed_alone += 0 if fold is None else len(cells)
         inside = [c if fold is None else Cell(c.candidate, 0) for c in cells]
         score = Outcomes(self._request, work, taken, lambda cell: None, fold, number)
         entries = work.stores.entries_evaluated

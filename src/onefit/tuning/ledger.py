@@ -21,6 +21,7 @@ class SearchLedger:
     kernel_entries: int = 0  # evaluated, distances included
     kernel_entries_alone: int = 0  # of one kernel matrix for each cell, as if nothing were shared
     transformed: int = 0  # times that transformers were fitted
+    transformed_alone: int = 0  # cells that had transformers
     seconds: float = 0.0
 
     def add(self, other: SearchLedger) -> None:
@@ -41,6 +42,16 @@ class SearchLedger:
             take(solved)
 
         return note
+
+    def saved(self) -> dict[str, tuple[int, int]]:
+        """For each kind of reuse what was paid, and what it would have been without it."""
+        asked = self.cells + self.by_sklearn + self.resumed + self.dropped
+        return {
+            "kernel entries": (self.kernel_entries, self.kernel_entries_alone),
+            "cells started from nothing": (self.cells - self.seeded, self.cells),
+            "cells solved": (self.cells + self.by_sklearn, asked),
+            "transformers fitted": (self.transformed, self.transformed_alone),
+        }
 
     def __str__(self) -> str:
         shared = f"{self.kernel_entries:,} instead of up to {self.kernel_entries_alone:,}"
