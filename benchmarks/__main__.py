@@ -26,7 +26,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         prog="python -m benchmarks",
         description="Compare onefit with other SVM libraries, in speed and in answers.",
     )
-    parser.add_argument("subject", help="what is compared: fit, cv, growth, paper, objective")
+    parser.add_argument("subject", help="what is compared: fit, cv, growth, grid, paper, objective")
     parser.add_argument(
         "--machine",
         nargs="+",

@@ -85,8 +85,10 @@ class GridDisplay:
             columns, rows = map(len, self.values)
             size = (2.6 + 0.62 * columns, 1.8 + 0.5 * rows)
             _, ax = pyplot.subplots(figsize=size, layout="constrained")
-        image = ax.imshow(self.scores, origin="lower", aspect="auto", cmap=cmap)
-        ax.figure.colorbar(image, ax=ax, label=f"mean test {self.metric}")
+        least = self._least_colour()
+        image = ax.imshow(self.scores, origin="lower", aspect="auto", cmap=cmap, vmin=least)
+        below = "min" if np.nanmin(self.scores) < least else "neither"
+        ax.figure.colorbar(image, ax=ax, label=f"mean test {self.metric}", extend=below)
         for row, column in np.argwhere(self.dropped):
             cell = pyplot.Rectangle((column - 0.5, row - 0.5), 1, 1, fill=False, linewidth=0)
             cell.set(hatch="///", edgecolor="0.75")
@@ -113,6 +115,11 @@ class GridDisplay:
         ax.set_yticks(range(len(self.values[1])), [_label(v) for v in self.values[1]])
         self.ax_, self.figure_ = ax, ax.figure
         return self
+
+    def _least_colour(self) -> float:
+        """Colours tell the better half apart: what is far below it looks the same."""
+        best, middle = np.nanmax(self.scores), np.nanmedian(self.scores)
+        return float(max(np.nanmin(self.scores), best - 2.0 * (best - middle)))
 
 
 @dataclass
@@ -197,4 +204,4 @@ def _place(values: list[Any], value: Any) -> int:
 
 
 def _label(value: Any) -> str:
-    return f"{value:.3g}" if isinstance(value, Real) else str(value)
+    return f"{float(f'{value:.3g}'):g}" if isinstance(value, Real) else str(value)
