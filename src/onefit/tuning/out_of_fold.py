@@ -34,16 +34,14 @@ class OutOfFold:
     machines: dict[int, KernelMachine]
     values: dict[Cell, Floats] = field(default_factory=dict)  # of each pair, or of the function
     is_complete: bool = True
+    size: int = 0  # in bytes
 
     def add(self, cell: Cell, values: Floats) -> None:
-        if self._bytes() + values.nbytes > MOST_BYTES:
+        self.size += values.nbytes
+        if self.size > MOST_BYTES:
             self.is_complete = False
-            return
-        self._size = self._bytes() + values.nbytes
-        self.values[cell] = values
-
-    def _bytes(self) -> int:
-        return int(getattr(self, "_size", 0))
+        else:
+            self.values[cell] = values
 
     def of(self, candidate: int) -> Floats:
         """The values of all rows, as ``decision_function`` (or ``predict`` in regression) gives

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
+from onefit import _core
 from onefit.estimators.base import HeldOut, KernelMachine, Prepared
 from onefit.kernels import Floats
 from onefit.solver import warn_if_unfinished
@@ -22,6 +23,8 @@ from onefit.tuning.scoring import Answers, Scoring
 from onefit.tuning.transformed import TransformedFold
 from onefit.tuning.values import StepValues
 from onefit.tuning.workload import SolvedSteps, Workload
+
+CONVERGED = _core.Status.converged
 
 # With the values of the test rows, where they are known.
 Take = Callable[[Cell, Outcome, Floats | None], None]
@@ -52,34 +55,60 @@ class Outcomes:
         values = StepValues(self._work, solved)
         held_out = values.held_out()
         seconds = (solved.seconds + perf_counter() - began) / len(solved.steps)
-        fitted = self._seconds_before()
-        train, test = self._work.splits[chain.fold]
-        of_train = values.at(train) if self._train_too and not self._by_sklearn else None
+        seconds += self._seconds_before()
+        if any(s.status is not CONVERGED for pairs in solved.solutions for s in pairs):
+            for solutions in solved.solutions:
+                warn_if_unfinished(solutions, chain.family.settings)
+        finite = [bool(np.isfinite(of_step).all()) for of_step in held_out]
+        outcomes: list[Outcome]
+        if self._by_sklearn:
+            outcomes = [
+                self._by_estimator(k, solved, values, held_out[k], seconds) if finite[k] else {}
+                for k in range(len(held_out))
+            ]
+        else:
+            outcomes = self._scored(values, held_out, seconds)
         for k, step in enumerate(solved.steps):
             cell = self._cell(chain.candidates[step], chain.fold)
-            warn_if_unfinished(solved.solutions[k], chain.family.settings)
-            if not np.isfinite(held_out[k]).all():
-                self._failed(cell)
-                continue
-            if self._by_sklearn:
-                outcome = self._by_estimator(cell, solved, values, k, held_out[k], seconds + fitted)
-            else:
-                began = perf_counter()
-                rows = self._rows(test)
-                outcome = {"fit_error": None}
-                outcome["test_scores"] = self._scores(values, k, rows, held_out[k])
-                outcome["score_time"] = perf_counter() - began
-                if of_train is not None:
-                    rows = self._rows(train)
-                    outcome["train_scores"] = self._scores(values, k, rows, of_train[k])
-                outcome["n_test_samples"] = len(test)
-                outcome["fit_time"] = seconds + fitted
-                self._request.tell(cell)
-            self._take(cell, outcome, held_out[k])
+            if finite[k]:
+                if not self._by_sklearn:
+                    self._request.tell(cell)
+                self._take(cell, outcomes[k], held_out[k])
 
-    def _scores(self, values: StepValues, k: int, rows: NDArray[np.intp], of_rows: Floats) -> Any:
+    def _scored(self, values: StepValues, held_out: list[Floats], seconds: float) -> list[Outcome]:
+        train, test = self._work.splits[values.chain.fold]
+        began = perf_counter()
+        test_scores = self._scores(values, self._rows(test), held_out)
+        outcomes = [
+            {
+                "fit_error": None,
+                "test_scores": scores,
+                "n_test_samples": len(test),
+                "fit_time": seconds,
+            }
+            for scores in test_scores
+        ]
+        scoring_time = (perf_counter() - began) / len(outcomes)
+        for outcome in outcomes:
+            outcome["score_time"] = scoring_time
+        if self._train_too:
+            train_scores = self._scores(values, self._rows(train), values.at(train))
+            for outcome, scores in zip(outcomes, train_scores, strict=True):
+                outcome["train_scores"] = scores
+        return outcomes
+
+    def _scores(
+        self, values: StepValues, rows: NDArray[np.intp], of_steps: list[Floats]
+    ) -> list[Any]:
+        """What the scorer gives for each step."""
         classes = getattr(values.chain.part.training, "classes", None)
-        return self._scoring.scores(rows, Answers(values.machine(k), of_rows, classes))
+        if classes is not None and len(classes) == 2 and self._scoring.is_accuracy:
+            together = np.concatenate([of_step.T for of_step in of_steps])
+            return self._scoring.shares_of_right(rows, together, classes)
+        return [
+            self._scoring.scores(rows, Answers(values.machine(k), of_step, classes))
+            for k, of_step in enumerate(of_steps)
+        ]
 
     def _cell(self, candidate: int, fold: int) -> Cell:
         return Cell(candidate, fold if self._fold is None else self._number)
@@ -97,16 +126,11 @@ class Outcomes:
     # ---- fitted estimators, for scorers that ask for more ---------------------------------------
 
     def _by_estimator(
-        self,
-        cell: Cell,
-        solved: SolvedSteps,
-        values: StepValues,
-        k: int,
-        held_out: Floats,
-        seconds: float,
+        self, k: int, solved: SolvedSteps, values: StepValues, held_out: Floats, seconds: float
     ) -> Outcome:
         prepared = self._prepared(solved, values, k, held_out)
-        request = self._request
+        request, chain = self._request, solved.chain
+        cell = self._cell(chain.candidates[solved.steps[k]], chain.fold)
         if self._fold is None:
             machine = clone(request.estimator)
             machine._prepared = prepared

@@ -47,22 +47,28 @@ class Request:
 
     @classmethod
     def of(
-        cls, calls: Iterable[Call], candidates: list[dict[str, Any]], n_folds: int, estimator: Any
+        cls,
+        calls: Iterable[Call],
+        candidates: list[dict[str, Any]],
+        splits: Sequence[tuple[Any, Any]],
+        estimator: Any,
     ) -> tuple[Request | None, Iterator[Call]]:
-        """The request, or None where the calls are of another kind; and the same calls again."""
+        """The request, or None where there is nothing to do; and the same calls again.
+
+        Of the calls only the first is made, which clones the estimator.
+        """
         calls = iter(calls)
-        first = list(islice(calls, n_folds))
+        first = list(islice(calls, 1))
         watched = bool(first) and first[0][2].get("callback_ctx") is not None
         if watched:  # every call brings a context of its own
             first += calls
         again = chain(first, calls)
-        if len(first) < n_folds or not candidates:
+        if not first or not candidates:
             return None, again
         function, args, options = first[0]
         function = getattr(function, "function", function)  # as joblib is to call it
-        folds = first[:n_folds]
-        splits = [(np.asarray(o["train"]), np.asarray(o["test"])) for _, _, o in folds]
-        request = cls(function, estimator, args[1], args[2], dict(options), candidates, splits)
+        folds = [(np.asarray(train), np.asarray(test)) for train, test in splits]
+        request = cls(function, estimator, args[1], args[2], dict(options), candidates, folds)
         if watched:
             every = zip(request.cells, first, strict=True)
             request.contexts = {cell: o["callback_ctx"] for cell, (_, _, o) in every}
@@ -114,6 +120,18 @@ class Request:
         about["metadata"] = None if weights is None else {"sample_weight": weights}
         context.call_on_fit_task_begin(**about)
         context.call_on_fit_task_end(**about)
+
+
+class Folds:
+    """A splitter that remembers what it has drawn, as another call may draw other folds."""
+
+    def __init__(self, cv: Any) -> None:
+        self._cv = cv
+        self.drawn: list[tuple[Any, Any]] = []
+
+    def split(self, *args: Any, **kwargs: Any) -> Iterator[tuple[Any, Any]]:
+        self.drawn = list(self._cv.split(*args, **kwargs))
+        return iter(self.drawn)
 
 
 def with_runner(

@@ -93,6 +93,8 @@ class Scoring:
         self._params = request.option("score_params") or {}
         self._X = request.X
         self._targets: dict[int, NDArray[Any]] = {}
+        self._signs: dict[int, NDArray[np.int8]] = {}
+        self._rows: list[NDArray[np.intp]] = []  # kept, or their ids might be used again
         self._formulas = self._known(machine)
 
     @property
@@ -103,6 +105,22 @@ class Scoring:
             or (isinstance(scorer, _PassthroughScorer) and self._own_score)
             for scorer in self._each()
         )
+
+    @property
+    def is_accuracy(self) -> bool:
+        """Whether the share of right labels is all that is asked."""
+        return self._formulas is not None and self._formulas.get("score") is _accuracy
+
+    def shares_of_right(
+        self, rows: NDArray[np.intp], values: Floats, classes: NDArray[Any]
+    ) -> list[float]:
+        """The accuracy of each line of decision values of two classes."""
+        if id(rows) not in self._signs:
+            y = self._targets_of(rows)
+            signs = np.where(y == classes[1], 1, np.where(y == classes[0], 0, -1))
+            self._signs[id(rows)] = signs.astype(np.int8)
+        right = (values >= 0) == self._signs[id(rows)]
+        return (right.sum(axis=1) / values.shape[1]).tolist()  # type: ignore[no-any-return]
 
     def scores(self, rows: NDArray[np.intp], answers: Answers) -> Any:
         """What scikit-learn's scorer gives for these rows: a number, or one by name."""
@@ -124,7 +142,7 @@ class Scoring:
         # Folds are the same arrays every time.
         if id(rows) not in self._targets:
             self._targets[id(rows)] = _safe_indexing(self._y, rows)
-            self._rows = [*getattr(self, "_rows", []), rows]  # kept, or their ids might be used
+            self._rows.append(rows)
         return self._targets[id(rows)]
 
     def _each(self) -> Sequence[Any]:
@@ -159,6 +177,8 @@ class Scoring:
         if formula is None or scorer._response_method != "predict":
             return None
         sign = scorer._sign
+        if sign == 1:
+            return formula
         return lambda y, answers: sign * formula(y, answers)
 
 

@@ -31,7 +31,7 @@ from onefit.tuning.engine import Engine
 from onefit.tuning.ledger import SearchLedger
 from onefit.tuning.out_of_fold import OutOfFold, calibrated_classifier
 from onefit.tuning.processes import ProcessEngine
-from onefit.tuning.request import Call, Outcome, Request, with_runner
+from onefit.tuning.request import Call, Folds, Outcome, Request, with_runner
 from onefit.tuning.runner import Runner
 from onefit.tuning.screening import Race, estimated_errors, largest_score
 
@@ -73,6 +73,7 @@ class SharedSearch:
     refit: Any
     n_jobs: int | None
     _dropped: list[bool]
+    _checked_cv_orig: Any
     pre_dispatch: int | str
     n_splits_: int
     multimetric_: bool
@@ -93,12 +94,14 @@ class SharedSearch:
                 more = how.get("more_results") or {}
                 how["more_results"] = {**more, "dropped": self._dropped}
 
+            folds = Folds(how.pop("cv", None) or self._checked_cv_orig)
+
             def run(calls: Iterable[Call]) -> list[Outcome]:
-                return self._run_candidates(calls, candidates)
+                return self._run_candidates(calls, candidates, folds)
 
             if not vars(self).get("_skl_callbacks"):
                 how.pop("callback_ctx", None)  # there is nobody to tell
-            return with_runner(evaluate_candidates, run)(candidates, **how)
+            return with_runner(evaluate_candidates, run)(candidates, cv=folds, **how)
 
         context = {} if callback_ctx is None else {"callback_ctx": callback_ctx}
         try:
@@ -107,7 +110,7 @@ class SharedSearch:
             self.__dict__.pop("_dropped", None)
 
     def _run_candidates(
-        self, calls: Iterable[Call], candidates: list[dict[str, Any]]
+        self, calls: Iterable[Call], candidates: list[dict[str, Any]], folds: Folds
     ) -> list[Outcome]:
         """In the place of ``joblib.Parallel``: all calls, in scikit-learn's order."""
         parallel = Parallel(n_jobs=self.n_jobs, pre_dispatch=self.pre_dispatch)
@@ -121,7 +124,7 @@ class SharedSearch:
                     "screen=None."
                 )
             return list(parallel(calls))
-        request, calls = Request.of(calls, candidates, self.n_splits_, self.estimator)
+        request, calls = Request.of(calls, candidates, folds.drawn, self.estimator)
         if request is None:
             return list(parallel(calls))
         watched = self.progress or (self.progress is None and _num_samples(request.X) >= LONG)

@@ -50,13 +50,17 @@ class StepValues:
     def at(self, rows: NDArray[np.intp]) -> list[Floats]:
         """Values of some rows for each step: of every pair, or of the function."""
         if self._plain:
-            at = self._work.position[rows]
-            linear = self.chain.part.training.problems[0].linear[at]
-            return [
-                -(linear - s.gradient[at] + s.offset).reshape(-1, 1)
-                for [s] in self._solved.solutions
-            ]
+            return [values.reshape(-1, 1) for values in self._plain_values(rows)]
         return [self._values(k, rows) for k in range(len(self._solved.steps))]
+
+    def _plain_values(self, rows: NDArray[np.intp]) -> Floats:
+        """The same for two classes of an SVC: of shape (steps, rows)."""
+        at = self._work.position[rows]
+        linear = self.chain.part.training.problems[0].linear[at]
+        values = np.array([s.gradient[at] for [s] in self._solved.solutions])
+        values -= linear
+        values -= np.array([[s.offset] for [s] in self._solved.solutions])
+        return values
 
     def _values(self, k: int, rows: NDArray[np.intp]) -> Floats:
         work, training, model = self._work, self.chain.part.training, self.model(k)
@@ -85,6 +89,8 @@ class StepValues:
             return found
         tol = self.chain.family.settings.tol
         for k, values in enumerate(found):
+            if np.abs(values).min(initial=tol) >= tol and self._plain:
+                continue
             rho = 1.0 if self._plain else self.model(k).attributes.get("rho_", 1.0)
             while (needed := _undecided(np.abs(values) * rho, tol)) and self._solve_on(k, needed):
                 tol_now = max(needed / 10, TIGHTEST / 10)

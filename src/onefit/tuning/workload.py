@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from math import isfinite
 from time import perf_counter
 from typing import Any
 
@@ -108,13 +109,20 @@ class Workload:
         """The cells as chains, kernel by kernel; and those that cannot be solved here."""
         found: dict[Any, list[int]] = defaultdict(list)
         impossible = []
+        kernels: dict[int, Kernel | None] = {}  # of candidates that have one for all folds
         for cell in cells:
-            machine, family = self.machines[cell.candidate], self._family_of[cell.candidate]
-            if family.part(cell.fold) is None or not np.isfinite(factor_of(machine)):
+            number, fold = cell
+            machine, family = self.machines[number], self._family_of[number]
+            if family.part(fold) is None or not isfinite(factor_of(machine)):
                 impossible.append(cell)
                 continue
-            kernel = self._kernel(machine, cell.fold)
-            found[kernel, id(family), cell.fold].append(cell.candidate)
+            if number in kernels:
+                kernel = kernels[number]
+            else:
+                kernel = self._kernel(machine, fold)
+                if machine.gamma != "scale":
+                    kernels[number] = kernel
+            found[kernel, id(family), fold].append(number)
         by_kernel: dict[Any, list[Chain]] = defaultdict(list)
         for (kernel, _, fold), candidates in found.items():
             candidates.sort(key=lambda k: factor_of(self.machines[k]))
