@@ -60,6 +60,12 @@ class Meter:
             self._bar = None
 
 
+def is_shown(show: bool | None) -> bool:
+    """Whether a bar of work that is long would be seen."""
+    console = Console(stderr=True)
+    return bool(show or (show is None and (console.is_terminal or console.is_jupyter)))
+
+
 def _bar(name: str, total: int, even_if_nobody_watches: bool) -> Progress | None:
     """A bar that has started, if there is somebody to see it."""
     console = Console(stderr=True)

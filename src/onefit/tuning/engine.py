@@ -197,11 +197,11 @@ class Engine:
         fold, number = of_pipeline or (None, 0)
         self.ledger.transformed_alone += 0 if fold is None else len(cells)
         inside = [c if fold is None else Cell(c.candidate, 0) for c in cells]
-        score = Outcomes(self._request, work, taken, lambda cell: None, fold, number)
+        score = Outcomes(self._request, work, taken, self.ledger, fold, number)
         entries = work.stores.entries_evaluated
         try:
             chains, _ = work.chains(inside)
-            work.solve(chains, self.ledger.watched(score), one_by_one=self._one_by_one)
+            work.solve(chains, score, one_by_one=self._one_by_one)
         except (TypeError, ValueError, MemoryError):  # of one kernel, mostly: one by one
             if self._request.option("error_score") == "raise" and len(done) == len(cells):
                 raise

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, fields
+
+import numpy as np
 
 from onefit.tuning.workload import SolvedSteps
 
@@ -29,19 +30,13 @@ class SearchLedger:
         for entry in fields(self):
             setattr(self, entry.name, getattr(self, entry.name) + getattr(other, entry.name))
 
-    def watched(self, take: Callable[[SolvedSteps], None]) -> Callable[[SolvedSteps], None]:
-        """``take``, with a note of what was solved."""
-
-        def note(solved: SolvedSteps) -> None:
-            chain = solved.chain
-            self.cells += len(solved.steps)
-            self.seeded += sum(step > 0 for step in solved.steps)
-            self.n_iter += sum(s.n_iter for pairs in solved.solutions for s in pairs)
-            size = int((chain.part.bounds > 0).sum())
-            self.kernel_entries_alone += len(solved.steps) * size**2
-            take(solved)
-
-        return note
+    def note(self, solved: SolvedSteps) -> None:
+        """Steps that were solved."""
+        self.cells += len(solved.steps)
+        self.seeded += sum(step > 0 for step in solved.steps)
+        self.n_iter += sum(s.n_iter for pairs in solved.solutions for s in pairs)
+        size = int(np.count_nonzero(solved.chain.part.bounds))
+        self.kernel_entries_alone += len(solved.steps) * size**2
 
     def saved(self) -> dict[str, tuple[int, int]]:
         """For each kind of reuse what was paid, and what it would have been without it."""

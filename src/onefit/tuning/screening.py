@@ -166,6 +166,9 @@ class _Estimate:
         self._work, self._errors = work, errors
         self._rows = np.arange(len(work.y))
 
+    def prepare(self, solved: SolvedSteps) -> None:
+        """Nothing."""
+
     def __call__(self, solved: SolvedSteps) -> None:
         values = StepValues(self._work, solved)
         diagonal = kernel_diagonal(

@@ -25,6 +25,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from onefit.estimators.base import KernelMachine
 from onefit.model_selection.pipelines import last_machine
 from onefit.model_selection.processes import worker_processes
+from onefit.report.progress import is_shown
 from onefit.tuning.checkpoint import Checkpoint, check_path
 from onefit.tuning.choices import best_by_value, one_standard_error, simplest, warn_at_edges
 from onefit.tuning.engine import Engine
@@ -127,7 +128,7 @@ class SharedSearch:
         request, calls = Request.of(calls, candidates, folds.drawn, self.estimator)
         if request is None:
             return list(parallel(calls))
-        watched = self.progress or (self.progress is None and _num_samples(request.X) >= LONG)
+        watched = self.progress or (_num_samples(request.X) >= LONG and is_shown(self.progress))
         how: dict[str, Any] = {
             "n_jobs": self.n_jobs,
             "cold": self.seeding == "none",

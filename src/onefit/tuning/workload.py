@@ -9,13 +9,14 @@ in one call.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from math import isfinite
 from time import perf_counter
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -23,11 +24,14 @@ from onefit import _core
 from onefit.estimators.base import KernelMachine, Part
 from onefit.estimators.given import Split, given_matrix, is_given
 from onefit.kernels import Floats, Kernel, resolve_gamma
-from onefit.memory import budget_bytes
+from onefit.memory import ALWAYS, SHARE, available_bytes, budget_bytes
 from onefit.solver import Settings, solve_chains
 from onefit.tuning.families import Family, factor_of, family_key
 from onefit.tuning.request import Cell
 from onefit.tuning.stores import Stores
+
+# Chains are of unequal length: so many for each thread leave none idle for long.
+CHAINS_PER_THREAD = 8
 
 KERNELS_WITH_GAMMA = ("rbf", "poly", "sigmoid")
 
@@ -56,6 +60,15 @@ class SolvedSteps:
     steps: list[int]
     solutions: list[list[_core.Solution]]  # of each step, those of its pairs of classes
     seconds: float  # of all of them
+
+
+class Taker(Protocol):
+    """Takes what is solved."""
+
+    def prepare(self, solved: SolvedSteps) -> None:
+        """What can be done beforehand, on any thread."""
+
+    def __call__(self, solved: SolvedSteps) -> None: ...
 
 
 class Workload:
@@ -99,7 +112,7 @@ class Workload:
         self.stores = Stores(
             self.X,
             self._order,
-            budget_bytes(first.cache_size, len(self.y)),
+            _budget(first.cache_size, len(self.y), len(gammas)),
             many_gammas=len(gammas) > 1 or ("scale" in gammas and len(splits) > 1),
         )
 
@@ -148,9 +161,7 @@ class Workload:
 
     # ---- solving --------------------------------------------------------------------------------
 
-    def solve(
-        self, chains: list[Chain], take: Callable[[SolvedSteps], None], *, one_by_one: bool
-    ) -> None:
+    def solve(self, chains: list[Chain], take: Taker, *, one_by_one: bool) -> None:
         """Solve all chains; ``take`` is given the steps of each, or every step at once."""
         for batch in self._batches(chains):
             for settings, some in self._by_settings(batch):
@@ -162,7 +173,7 @@ class Workload:
         for chain in chains:
             by_kernel[chain.kernel].append(chain)
         groups = iter(by_kernel.items())
-        while some := list(islice(groups, self.stores.at_a_time)):
+        while some := list(islice(groups, self._at_a_time(chains))):
             for kernel, same in some:
                 store = (
                     self.stores.of(kernel)
@@ -172,6 +183,13 @@ class Workload:
                 for chain in same:
                     chain.store = store
             yield [chain for _, same in some for chain in same]
+
+    def _at_a_time(self, chains: list[Chain]) -> int:
+        """How many kernels: enough to keep the threads busy, and no more of them than fit."""
+        if 4 * len(self.y) ** 2 * len({chain.kernel for chain in chains}) <= ALWAYS:
+            return self.stores.at_a_time
+        enough = -(-CHAINS_PER_THREAD * self._threads // len(self.splits))
+        return min(self.stores.at_a_time, max(2, enough))
 
     def _by_settings(self, chains: list[Chain]) -> Iterator[tuple[Settings, list[Chain]]]:
         """Chains that are solved to the same tolerance and so on."""
@@ -202,24 +220,28 @@ class Workload:
         )
         return solutions, numbers
 
-    def _together(
-        self, chains: list[Chain], settings: Settings, take: Callable[[SolvedSteps], None]
-    ) -> None:
+    def _together(self, chains: list[Chain], settings: Settings, take: Taker) -> None:
         began = perf_counter()
         solutions, _ = self._solve(chains, settings)
         seconds = perf_counter() - began
         every = 1 + sum(s.n_iter for steps in solutions for s in steps)
+        solved = []
         for chain in chains:
             n = len(chain.part.problems)
             mine, solutions = solutions[:n], solutions[n:]
             # Time went where the iterations are.
             share = sum(s.n_iter for steps in mine for s in steps) / every
             steps = [list(of_pairs) for of_pairs in zip(*mine, strict=True)]
-            take(SolvedSteps(chain, list(range(chain.n_cells)), steps, share * seconds))
+            cells = list(range(chain.n_cells))
+            solved.append(SolvedSteps(chain, cells, steps, share * seconds))
+        if self._threads > 1 and any(len(chain.part.problems) > 1 for chain in chains):
+            # Values of held-out rows are sums over kernel rows, which the core computes.
+            with ThreadPoolExecutor(self._threads) as pool:
+                list(pool.map(take.prepare, solved))
+        for some in solved:
+            take(some)
 
-    def _stream(
-        self, chains: list[Chain], settings: Settings, take: Callable[[SolvedSteps], None]
-    ) -> None:
+    def _stream(self, chains: list[Chain], settings: Settings, take: Taker) -> None:
         waiting: dict[tuple[int, int], dict[int, _core.Solution]] = defaultdict(dict)
         numbers = [c for c, chain in enumerate(chains) for _ in chain.part.problems]
         first = [numbers.index(c) for c in range(len(chains))]
@@ -239,3 +261,10 @@ class Workload:
             return False
 
         self._solve(chains, settings, finished)
+
+
+def _budget(cache_size: str | float, n: int, n_kernels: int) -> int:
+    """Bytes for all kernels of a search on n rows."""
+    if isinstance(cache_size, str) and 4 * n * n * (n_kernels + 1) > ALWAYS:
+        return int(SHARE * available_bytes())
+    return budget_bytes(cache_size, n)
