@@ -249,7 +249,68 @@ def version() -> str:
 
 
 class GridSearchCV(SharedSearch, model_selection.GridSearchCV):  # type: ignore[misc]
-    """scikit-learn's."""
+    """A search over a grid of parameters: :class:`sklearn.model_selection.GridSearchCV`, faster.
+
+    Squared distances are evaluated once, kernels once for each gamma, and all folds and all C share
+    them. In a fold the fits follow one another from the smallest C to the largest, each started
+    from the one before. The scores are computed from the solvers' gradients. None of this changes
+    an answer. Of a pipeline that ends in one of our machines the transformers are fitted once for
+    each fold and setting. Other estimators are handed to scikit-learn.
+
+    A search of one of our machines warns (:class:`~onefit.tuning.EdgeOfGridWarning`) when the best
+    value of a parameter is the smallest or largest of three or more that were tried.
+
+    Parameters
+    ----------
+    estimator, param_grid, scoring, refit, cv, verbose, pre_dispatch, error_score, \
+return_train_score
+        As in scikit-learn.
+    n_jobs : int or None, default=None
+        Threads that share the kernels; in a ``joblib.parallel_config(backend="loky")``, or another
+        back end without shared memory, processes that are given some of the kernels each.
+    seeding : {"auto", "none"}, default="auto"
+        Where a cell starts: from the next smaller C of its fold and kernel, or from nothing. It
+        never changes the answer.
+    checkpoint : str or path, default=None
+        A file that every finished cell is written to at once. A search that was stopped, killed
+        even, goes on from there when it is fitted again; a file of another search is refused.
+    screen : {"approximate"} or None, default=None
+        "approximate" ranks all candidates by approximate leave-one-out, cross-validates the best,
+        and drops another as soon as its folds show that it cannot become the best any more: the
+        choice is that of the full search. ``cv_results_["dropped"]`` says which; they have no mean
+        score. Nothing is dropped where ``refit`` is a function, or a score has no known maximum.
+    progress : bool or None, default=None
+        Whether to show a progress bar. None shows it in a terminal or notebook when the work is
+        long. scikit-learn's callbacks work, too.
+
+    Attributes
+    ----------
+    cv_results_, best_estimator_, best_score_, best_params_, best_index_, scorer_, n_splits_, \
+refit_time_, multimetric_, classes_, n_features_in_, feature_names_in_
+        As in scikit-learn. Cells that are solved together share their time by their iterations.
+    best_index_1se_, best_params_1se_ : int, dict
+        The most regular of all candidates whose score is within one standard error of the best (of
+        those that were not dropped): the smallest C, then the smallest gamma.
+    ledger_ : SearchLedger
+        What was reused and what was paid; printed, a table.
+
+    See Also
+    --------
+    onefit.tuning.GridDisplay, onefit.tuning.LedgerDisplay : Pictures of a search.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from onefit import SVC, GridSearchCV
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> grid = {"C": [0.1, 1, 10, 100], "gamma": [0.001, 0.01, 0.1]}
+    >>> search = GridSearchCV(SVC(), grid).fit(StandardScaler().fit_transform(X), y)
+    >>> search.best_params_
+    {'C': 10, 'gamma': 0.01}
+    >>> search.calibrated().predict_proba(StandardScaler().fit_transform(X)).shape
+    (569, 2)
+    """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **model_selection.GridSearchCV._parameter_constraints,
@@ -293,7 +354,45 @@ class GridSearchCV(SharedSearch, model_selection.GridSearchCV):  # type: ignore[
 
 
 class RandomizedSearchCV(SharedSearch, model_selection.RandomizedSearchCV):  # type: ignore[misc]
-    """scikit-learn's."""
+    """A search over drawn parameters: :class:`sklearn.model_selection.RandomizedSearchCV`, faster.
+
+    As :class:`onefit.GridSearchCV`. Candidates share kernels where they share a gamma: draw it from
+    a list rather than from a distribution. A checkpoint needs a ``random_state``.
+
+    Parameters
+    ----------
+    estimator, param_distributions, n_iter, scoring, refit, cv, verbose, pre_dispatch, \
+random_state, error_score, return_train_score
+        As in scikit-learn.
+    n_jobs : int or None, default=None
+        Threads that share the kernels; in a ``joblib.parallel_config(backend="loky")``, or another
+        back end without shared memory, processes that are given some of the kernels each.
+    seeding : {"auto", "none"}, default="auto"
+        Where a cell starts: from the next smaller C of its fold and kernel, or from nothing. It
+        never changes the answer.
+    checkpoint : str or path, default=None
+        A file that every finished cell is written to at once. A search that was stopped, killed
+        even, goes on from there when it is fitted again; a file of another search is refused.
+    screen : {"approximate"} or None, default=None
+        "approximate" ranks all candidates by approximate leave-one-out, cross-validates the best,
+        and drops another as soon as its folds show that it cannot become the best any more: the
+        choice is that of the full search. ``cv_results_["dropped"]`` says which; they have no mean
+        score. Nothing is dropped where ``refit`` is a function, or a score has no known maximum.
+    progress : bool or None, default=None
+        Whether to show a progress bar. None shows it in a terminal or notebook when the work is
+        long. scikit-learn's callbacks work, too.
+
+    Attributes
+    ----------
+    cv_results_, best_estimator_, best_score_, best_params_, best_index_, scorer_, n_splits_, \
+refit_time_, multimetric_, classes_, n_features_in_, feature_names_in_
+        As in scikit-learn. Cells that are solved together share their time by their iterations.
+    best_index_1se_, best_params_1se_ : int, dict
+        The most regular of all candidates whose score is within one standard error of the best (of
+        those that were not dropped): the smallest C, then the smallest gamma.
+    ledger_ : SearchLedger
+        What was reused and what was paid; printed, a table.
+    """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **model_selection.RandomizedSearchCV._parameter_constraints,
