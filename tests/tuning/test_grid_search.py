@@ -98,6 +98,18 @@ def test_data_of_all_kinds(name, kind):
         assert list(ours.feature_names_in_) == list(X.columns)
 
 
+@pytest.mark.parametrize("kind", [list, "series", "strings"])
+def test_targets_of_all_kinds(kind):
+    X, y = classes()
+    if kind == "series":
+        y = pytest.importorskip("pandas").Series(y)
+    else:
+        y = list(y) if kind is list else np.array(["no", "yes"])[y]
+    ours, other = both(SVC(tol=TOL), GRID, X, y, cv=3)
+    check_same_search(ours, other)
+    check_all_shared(ours)
+
+
 @pytest.mark.parametrize("name", ["SVC", "SVC, three", "SVR", "NuSVC", "NuSVR"])
 def test_weights_of_rows(name):
     X, y = data(name)

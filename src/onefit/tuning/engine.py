@@ -191,8 +191,11 @@ class Engine:
         done: set[Cell] = set()
 
         def taken(cell: Cell, outcome: Any, values: Any) -> None:
+            try:
+                take(cell, outcome, values)
+            except Exception as error:  # of who takes it, which is not for scikit-learn to repeat
+                raise _NotTakenError from error
             done.add(cell)
-            take(cell, outcome, values)
 
         fold, number = of_pipeline or (None, 0)
         self.ledger.transformed_alone += 0 if fold is None else len(cells)
@@ -202,9 +205,10 @@ class Engine:
         try:
             chains, _ = work.chains(inside)
             work.solve(chains, score, one_by_one=self._one_by_one)
-        except (TypeError, ValueError, MemoryError):  # of one kernel, mostly: one by one
-            if self._request.option("error_score") == "raise" and len(done) == len(cells):
-                raise
+        except _NotTakenError as failed:
+            raise (failed.__cause__ or failed) from None
+        except (TypeError, ValueError, MemoryError):  # of one kernel, mostly
+            pass  # what is not done is left to scikit-learn, one by one
         self.ledger.kernel_entries += work.stores.entries_evaluated - entries
         left += [cell for cell in cells if cell not in done]
 
@@ -221,6 +225,10 @@ class Engine:
         )
         for cell, outcome in zip(cells, in_turn(calls, self._n_jobs), strict=True):
             take(cell, outcome, None)
+
+
+class _NotTakenError(Exception):
+    """A cell was solved and scored, and could not be handed on; the cause says why."""
 
 
 def in_turn(calls: Iterable[Any], n_jobs: int | None) -> Iterator[Any]:

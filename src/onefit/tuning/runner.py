@@ -31,6 +31,7 @@ class Runner:
         self.request, self.engine = request, engine
         self.outcomes: dict[Cell, Outcome] = {}
         self.out_of_fold = OutOfFold(request.splits, np.asarray(request.y), engine.machines)
+        self._dropped: set[Cell] = set()
         self._checkpoint = checkpoint
         self._meter = Meter(request.n_cells, "candidates × folds", progress)
         if checkpoint is not None:
@@ -55,6 +56,7 @@ class Runner:
         """Leave these cells undone: they cannot change the best any more."""
         for cell in cells:
             if cell not in self.outcomes:
+                self._dropped.add(cell)
                 self.ledger.dropped += 1
                 self._meter.advance()
 
@@ -74,7 +76,10 @@ class Runner:
 
     def in_order(self) -> list[Outcome]:
         """What all cells came to, in scikit-learn's order; those left undone have no score."""
-        return [self.outcomes.get(cell) or self._undone() for cell in self.request.cells]
+        return [
+            self._undone() if cell in self._dropped else self.outcomes[cell]
+            for cell in self.request.cells
+        ]
 
     def _undone(self) -> Outcome:
         like = next(iter(self.outcomes.values()))

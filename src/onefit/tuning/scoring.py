@@ -89,7 +89,8 @@ class Scoring:
     def __init__(self, request: Request, machine: KernelMachine) -> None:
         self._scorer = request.option("scorer")
         self._error_score = request.option("error_score")
-        self._y = request.y
+        y = request.y
+        self._y = np.asarray(y) if getattr(y, "ndim", 1) == 1 else y
         self._params = request.option("score_params") or {}
         self._X = request.X
         self._targets: dict[int, NDArray[Any]] = {}

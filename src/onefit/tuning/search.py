@@ -129,13 +129,14 @@ class SharedSearch:
         if request is None:
             return list(parallel(calls))
         watched = self.progress or (_num_samples(request.X) >= LONG and is_shown(self.progress))
+        n_jobs = self.n_jobs or getattr(self.estimator, "n_jobs", None)
         how: dict[str, Any] = {
-            "n_jobs": self.n_jobs,
+            "n_jobs": n_jobs,
             "cold": self.seeding == "none",
             "one_by_one": bool(self.checkpoint is not None or request.contexts or watched),
             "comes_back": self.screen is not None,
         }
-        processes = worker_processes(self.n_jobs, request.n_cells)
+        processes = worker_processes(n_jobs, request.n_cells)
         engine = (
             ProcessEngine(request, processes=processes, **how)
             if processes > 1
