@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
-from ..case import Case
+import numpy as np
+
+from ..case import Case, Matrix
 from ..machines.base import Machine
-from .base import DataSet, Group, Scaling, npz, shipped
+from .base import DataSet, Group, Scaling, Source, npz, shipped, shuffled
 
 SETTING = "grid"
 
@@ -25,6 +28,16 @@ class GridSet(DataSet):
         yield replace(case, setting=SETTING, parameters=parameters)
 
 
+def covtype(n: int) -> Source:
+    """Return a loader of so many rows, in no order; the classes are the second and all others."""
+
+    def load() -> tuple[Matrix, Any]:
+        X, y = shuffled(npz("covtype"))()
+        return np.ascontiguousarray(X[:n]), np.where(y[:n] == 2, 1, -1)
+
+    return load
+
+
 GRIDS = Group(
     name="grids",
     rank=0,
@@ -38,5 +51,7 @@ GRIDS = Group(
         GridSet("segment", npz("segment"), Scaling.NONE),  # is in [-1, 1]
         GridSet("ida_splice", npz("ida_splice"), Scaling.STANDARDISE),
         GridSet("ida_waveform", npz("ida_waveform"), Scaling.STANDARDISE),
+        GridSet("covtype-1000", covtype(1_000), Scaling.STANDARDISE),
+        GridSet("covtype-5000", covtype(5_000), Scaling.STANDARDISE),
     ),
 )

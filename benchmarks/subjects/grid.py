@@ -60,6 +60,8 @@ class GridSearch(Subject):
     def suits(self, rival: Rival, case: Case, settings: Settings) -> str | None:
         if type(rival).search is Rival.search:
             return "has no grid search of this kind"
+        if rival.other_problem and len(np.unique(case.y)) > 2 and case.group != WARM_UP:
+            return "tells errors of pairs of classes only"
         return super().suits(rival, case, settings)
 
     def run(self, rival: Rival, case: Case, settings: Settings) -> Any:
