@@ -23,6 +23,11 @@ namespace {
 // with this patience and 0.44 with that of a single solve, german.numer 0.31 and 0.34.
 constexpr double kPatience = 1.0;
 
+// A solution is scaled if that takes it almost as far as the bounds allow, and otherwise left as it
+// is: to be scaled in part takes variables off their bounds. 8 x 8 x 5 cells of diabetes: 0.231 s
+// of CPU time with any scale, 0.223 with none, 0.212 with this; german.numer 0.305, 0.316, 0.296.
+constexpr double kAlmost = 0.9;
+
 struct Step {
   std::size_t chain;
   std::size_t step;
@@ -63,7 +68,8 @@ void start_scaled(const Solution& solved, double ratio, Problem& next) {
       linear += next.linear[v] * b - next.kink * std::abs(b);
       square += b * (next.linear[v] - solved.gradient[v]);
     }
-    scale = square > 0.0 ? std::clamp(linear / square, 1.0, std::max(ratio, 1.0)) : 1.0;
+    const double best = square > 0.0 ? linear / square : 1.0;
+    scale = best >= kAlmost * ratio ? std::clamp(best, 1.0, std::max(ratio, 1.0)) : 1.0;
   }
   next.start.resize(n);
   next.start_gradient.resize(n);

@@ -2,12 +2,13 @@
 //
 // Along C the solution b of one problem, times a factor s, is feasible for the next as long as s is
 // no more than the ratio of the bounds, and its gradient follows without a kernel entry:
-// p - K (s b) = p - s (p - g). Of all such starts the best is the minimum along s,
+// p - K (s b) = p - s (p - g). Of all such starts the objective is least at
 //
-//   s = (p'b - kink |b|_1) / b'Kb,
+//   s = (p'b - kink |b|_1) / b'Kb.
 //
-// within 1 and the ratio. Sums that are not 0 (those of nu) grow with the bounds: there s is the
-// ratio.
+// Where that is (almost) the ratio or more, as with a small C that holds all variables at their
+// bounds, the solution is scaled; elsewhere it is taken as it is. Sums that are not 0 (those of nu)
+// grow with the bounds: there s is the ratio.
 #pragma once
 
 #include <cstddef>
