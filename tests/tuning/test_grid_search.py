@@ -52,7 +52,8 @@ MACHINES = {
     "SVC, kernels": (
         SVC(tol=TOL, gamma=0.2),
         [
-            {"kernel": ["linear", "rbf", "sigmoid"], "C": [0.1, 3.0]},
+            {"kernel": ["linear", "rbf"], "C": [0.1, 3.0]},
+            {"kernel": ["sigmoid"], "C": [0.1, 3.0], "gamma": [0.02]},
             {"kernel": ["poly"], "C": [0.1, 3.0], "degree": [2, 3], "coef0": [0.0, 1.0]},
         ],
     ),
@@ -300,6 +301,19 @@ def test_seeds_save_iterations_and_change_nothing():
     cold = GridSearchCV(SVC(tol=1e-5), grid, cv=3, seeding="none").fit(X, y)
     assert seeded.ledger_.n_iter < 0.8 * cold.ledger_.n_iter
     assert_allclose(seeded.cv_results_["mean_test_score"], cold.cv_results_["mean_test_score"])
+
+
+def test_kernels_that_are_indefinite_start_from_nothing():
+    X, y = classes()
+    grid = {"C": [0.1, 3.0, 30.0], "kernel": ["sigmoid"], "gamma": [0.5]}
+    search = GridSearchCV(SVC(), grid, cv=3).fit(X, y)
+    assert search.ledger_.seeded == 0
+    check_all_shared(search)
+    for parameters, score in zip(
+        search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True
+    ):
+        alone = onefit.cross_val_score(SVC(**parameters), X, y, cv=3, seeding="none")
+        assert_allclose(score, alone.mean())
 
 
 def test_a_limit_on_iterations_is_that_of_a_cold_fit():

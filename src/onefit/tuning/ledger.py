@@ -33,7 +33,7 @@ class SearchLedger:
     def note(self, solved: SolvedSteps) -> None:
         """Steps that were solved."""
         self.cells += len(solved.steps)
-        self.seeded += sum(step > 0 for step in solved.steps)
+        self.seeded += sum(step > 0 for step in solved.steps) if solved.chain.is_seeded else 0
         self.n_iter += sum(s.n_iter for pairs in solved.solutions for s in pairs)
         size = int(np.count_nonzero(solved.chain.part.bounds))
         self.kernel_entries_alone += len(solved.steps) * size**2

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from math import isfinite
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -46,6 +46,7 @@ class Chain:
     fold: int
     candidates: list[int]
     store: _core.KernelStore = field(init=False)
+    is_seeded: bool = True  # whether steps start from the one before
 
     @property
     def n_cells(self) -> int:
@@ -60,6 +61,13 @@ class SolvedSteps:
     steps: list[int]
     solutions: list[list[_core.Solution]]  # of each step, those of its pairs of classes
     seconds: float  # of all of them
+
+
+class _How(NamedTuple):
+    """How chains are solved."""
+
+    settings: Settings
+    cold: bool
 
 
 class Taker(Protocol):
@@ -164,8 +172,8 @@ class Workload:
     def solve(self, chains: list[Chain], take: Taker, *, one_by_one: bool) -> None:
         """Solve all chains; ``take`` is given the steps of each, or every step at once."""
         for batch in self._batches(chains):
-            for settings, some in self._by_settings(batch):
-                (self._stream if one_by_one else self._together)(some, settings, take)
+            for how, some in self._by_settings(batch):
+                (self._stream if one_by_one else self._together)(some, how, take)
 
     def _batches(self, chains: list[Chain]) -> Iterator[list[Chain]]:
         """Chains of as many kernels as fit into memory together."""
@@ -191,11 +199,15 @@ class Workload:
         enough = -(-CHAINS_PER_THREAD * self._threads // len(self.splits))
         return min(self.stores.at_a_time, max(2, enough))
 
-    def _by_settings(self, chains: list[Chain]) -> Iterator[tuple[Settings, list[Chain]]]:
-        """Chains that are solved to the same tolerance and so on."""
-        found: dict[Settings, list[Chain]] = defaultdict(list)
+    def _by_settings(self, chains: list[Chain]) -> Iterator[tuple[_How, list[Chain]]]:
+        """Chains that are solved in the same way."""
+        found: dict[_How, list[Chain]] = defaultdict(list)
         for chain in chains:
-            found[replace(chain.family.settings, threads=self._threads)].append(chain)
+            settings = replace(chain.family.settings, threads=self._threads)
+            # A limit on iterations counts from nothing, and so does what may have several optima.
+            cold = self._cold or settings.max_iter >= 0 or not _is_convex(chain.kernel)
+            chain.is_seeded = not cold
+            found[_How(settings, cold)].append(chain)
         yield from found.items()
 
     def _matrix(self) -> Floats:
@@ -203,7 +215,7 @@ class Workload:
         return self.matrix
 
     def _solve(
-        self, chains: list[Chain], settings: Settings, finished: Any = None
+        self, chains: list[Chain], how: _How, finished: Any = None
     ) -> tuple[list[list[_core.Solution]], list[int]]:
         """The solutions of every problem of the chains; and of which chain each problem is."""
         numbers = [c for c, chain in enumerate(chains) for _ in chain.part.problems]
@@ -213,16 +225,15 @@ class Workload:
             [chain.family.problems[k] for chain in chains for k in chain.part.problems],
             [chains[c].part.bounds for c in numbers],
             [factors[c] for c in numbers],
-            settings,
-            # A limit on iterations counts from nothing.
-            cold=self._cold or settings.max_iter >= 0,
+            how.settings,
+            cold=how.cold,
             finished=finished,
         )
         return solutions, numbers
 
-    def _together(self, chains: list[Chain], settings: Settings, take: Taker) -> None:
+    def _together(self, chains: list[Chain], how: _How, take: Taker) -> None:
         began = perf_counter()
-        solutions, _ = self._solve(chains, settings)
+        solutions, _ = self._solve(chains, how)
         seconds = perf_counter() - began
         every = 1 + sum(s.n_iter for steps in solutions for s in steps)
         solved = []
@@ -241,7 +252,7 @@ class Workload:
         for some in solved:
             take(some)
 
-    def _stream(self, chains: list[Chain], settings: Settings, take: Taker) -> None:
+    def _stream(self, chains: list[Chain], how: _How, take: Taker) -> None:
         waiting: dict[tuple[int, int], dict[int, _core.Solution]] = defaultdict(dict)
         numbers = [c for c, chain in enumerate(chains) for _ in chain.part.problems]
         first = [numbers.index(c) for c in range(len(chains))]
@@ -260,7 +271,7 @@ class Workload:
                 last = perf_counter()
             return False
 
-        self._solve(chains, settings, finished)
+        self._solve(chains, how, finished)
 
 
 def _budget(cache_size: str | float, n: int, n_kernels: int) -> int:
@@ -268,3 +279,11 @@ def _budget(cache_size: str | float, n: int, n_kernels: int) -> int:
     if isinstance(cache_size, str) and 4 * n * n * (n_kernels + 1) > ALWAYS:
         return int(SHARE * available_bytes())
     return budget_bytes(cache_size, n)
+
+
+def _is_convex(kernel: Kernel | None) -> bool:
+    """Whether the kernel is known to be positive semi-definite: the answer is then one, wherever a
+    solver starts. LIBSVM starts from nothing, and so has to who wants its answers elsewhere."""
+    if kernel is None or kernel.name == "sigmoid":
+        return False
+    return kernel.name != "poly" or kernel.coef0 >= 0
