@@ -27,6 +27,7 @@ if installed < parse_version("1.9"):
         "test_svc_clone_with_callable_kernel": NO_PROBABILITY,
         "test_unicode_kernel": NO_PROBABILITY,
         "test_consistent_proba": NO_PROBABILITY,
+        "test_random_search_cv_results_multimetric": NO_PROBABILITY,
     } | {
         f"test_negative_sample_weights_mask_all_samples[weights-are-{weights}-NuSVC]": (
             "onefit's message is that of the other estimators, as scikit-learn's is today"

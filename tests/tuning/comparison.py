@@ -17,7 +17,8 @@ def theirs(estimator):
         name, last = estimator.steps[-1]
         return Pipeline([*estimator.steps[:-1], (name, theirs(last))])
     parameters = estimator.get_params(deep=False)
-    parameters.pop("n_jobs", None)
+    for name in ("n_jobs", "probability"):
+        parameters.pop(name, None)
     if parameters["cache_size"] == "auto" or parameters["cache_size"] < 1:
         parameters["cache_size"] = 200
     return getattr(sklearn.svm, type(estimator).__name__)(**parameters)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from inspect import getclosurevars
 from itertools import chain, islice
 from types import CellType, FunctionType
 from typing import Any, NamedTuple
@@ -132,6 +133,14 @@ class Folds:
     def split(self, *args: Any, **kwargs: Any) -> Iterator[tuple[Any, Any]]:
         self.drawn = list(self._cv.split(*args, **kwargs))
         return iter(self.drawn)
+
+
+def splitter_of(search: Any, evaluate: Callable[..., Any]) -> Any:
+    """The splitter of a search that is being fitted: an attribute, or a name in the closure of its
+    ``evaluate_candidates`` before scikit-learn 1.7."""
+    if hasattr(search, "_checked_cv_orig"):
+        return search._checked_cv_orig
+    return getclosurevars(evaluate).nonlocals["cv_orig"]
 
 
 def with_runner(

@@ -32,7 +32,7 @@ from onefit.tuning.engine import Engine
 from onefit.tuning.ledger import SearchLedger
 from onefit.tuning.out_of_fold import OutOfFold, calibrated_classifier
 from onefit.tuning.processes import ProcessEngine
-from onefit.tuning.request import Call, Folds, Outcome, Request, with_runner
+from onefit.tuning.request import Call, Folds, Outcome, Request, splitter_of, with_runner
 from onefit.tuning.runner import Runner
 from onefit.tuning.screening import Race, estimated_errors, largest_score
 
@@ -74,7 +74,6 @@ class SharedSearch:
     refit: Any
     n_jobs: int | None
     _dropped: list[bool]
-    _checked_cv_orig: Any
     pre_dispatch: int | str
     n_splits_: int
     multimetric_: bool
@@ -95,7 +94,7 @@ class SharedSearch:
                 more = how.get("more_results") or {}
                 how["more_results"] = {**more, "dropped": self._dropped}
 
-            folds = Folds(how.pop("cv", None) or self._checked_cv_orig)
+            folds = Folds(how.pop("cv", None) or splitter_of(self, evaluate_candidates))
 
             def run(calls: Iterable[Call]) -> list[Outcome]:
                 return self._run_candidates(calls, candidates, folds)
