@@ -28,7 +28,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     )
     parser.add_argument(
         "subject",
-        help="what is compared: fit, cv, growth, loo, loo-paper, alo, paper, objective, smooth",
+        help="what is compared: fit, cv, growth, loo, loo-paper, alo, grid, smooth, paper, objective",
     )
     parser.add_argument(
         "--machine",

@@ -34,4 +34,7 @@ void bind_problems(nb::module_& m);
 // Paths of optima (bindings_path.cpp).
 void bind_paths(nb::module_& m);
 
+// Chains of problems (bindings_chains.cpp).
+void bind_chains(nb::module_& m);
+
 }  // namespace onefit

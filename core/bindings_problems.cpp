@@ -6,7 +6,6 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <chrono>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -17,6 +16,7 @@
 #include "bindings.hpp"
 #include "certificate.hpp"
 #include "folds.hpp"
+#include "python_interrupt.hpp"
 #include "solve_many.hpp"
 
 namespace onefit {
@@ -24,41 +24,6 @@ namespace onefit {
 using namespace nb::literals;
 
 namespace {
-
-// ---- Ctrl-C and progress ------------------------------------------------------------------------
-
-// Runs Python's signal handlers from time to time and tells a function how far the work is; what
-// they raise is thrown when the work has ended. The function may ask to stop.
-class PythonInterrupt final : public Interrupt {
- public:
-  explicit PythonInterrupt(nb::object progress) : progress_(std::move(progress)) {}
-
-  void reached(double share) override { share_ = share; }
-  bool requested() override {
-    if (raised_ || stopped_) return true;
-    const auto now = std::chrono::steady_clock::now();
-    if (now - last_ < std::chrono::milliseconds(50)) return false;
-    last_ = now;
-    const nb::gil_scoped_acquire gil;
-    try {
-      if (PyErr_CheckSignals() != 0) throw nb::python_error();
-      if (!progress_.is_none()) stopped_ = nb::cast<bool>(progress_(share_));
-    } catch (nb::python_error& error) {
-      raised_.emplace(std::move(error));
-    }
-    return stopped_ || raised_;
-  }
-  void rethrow() {
-    if (raised_) throw nb::python_error(std::move(*raised_));
-  }
-
- private:
-  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
-  std::optional<nb::python_error> raised_;
-  nb::object progress_;
-  double share_ = 0.0;
-  bool stopped_ = false;
-};
 
 // ---- arrays -------------------------------------------------------------------------------------
 

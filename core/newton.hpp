@@ -47,6 +47,10 @@ std::vector<double> newton_step(FreeVariables& free);
 // to be a small part of what the solve has cost so far, until it has shown that it does.
 class NewtonSchedule {
  public:
+  // `patience`: how many times its cost a solve has to have cost before the first such step.
+  explicit NewtonSchedule(double patience)
+      : patience_(patience), least_patience_(std::min(1.0, patience / 2.0)) {}
+
   bool pays(std::int64_t n_iter, std::size_t free, std::size_t active) {
     const std::size_t before = std::exchange(free_, free);
     const bool settled = free <= before + before / kSettled && before <= free + free / kSettled;
@@ -58,15 +62,13 @@ class NewtonSchedule {
   void note(std::int64_t n_iter, std::size_t free, std::size_t active, double gain, double smo_gain,
             std::int64_t iterations) {
     const double same_cost = smo_gain * cost(free, active) / static_cast<double>(iterations);
-    patience_ = gain > same_cost ? std::max(kLeastPatience, patience_ / 4) : 2 * patience_;
+    patience_ = gain > same_cost ? std::max(least_patience_, patience_ / 4) : 2 * patience_;
     last_ = n_iter;
   }
 
  private:
   static constexpr std::size_t kMostFree = 2500;  // half a second, which cannot be interrupted
   static constexpr std::size_t kSettled = 32;     // the number of free variables changes by a 32nd
-  static constexpr double kFirstPatience = 8.0;
-  static constexpr double kLeastPatience = 1.0;
 
   // In iterations of SMO, as measured: the factor, and passes over the rows of the free variables.
   static double cost(std::size_t free, std::size_t active) {
@@ -76,7 +78,8 @@ class NewtonSchedule {
   }
 
   std::size_t free_ = 0;
-  double patience_ = kFirstPatience;
+  double patience_;
+  double least_patience_;
   std::int64_t last_ = 0;
 };
 

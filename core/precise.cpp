@@ -260,7 +260,7 @@ class PreciseSmo {
 
   std::int64_t until_poll_ = 0;
   GapWatch watch_;
-  NewtonSchedule newton_;
+  NewtonSchedule newton_{settings_.newton_patience};
   double progress_ = 0.0;
   double noted_progress_ = 0.0;
 };

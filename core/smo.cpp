@@ -483,7 +483,7 @@ class Smo {
   bool seeded_ = false;  // whether the variables are near their optimum
   std::int64_t n_iter_ = 0;
   std::int64_t until_poll_ = 0;
-  NewtonSchedule newton_;
+  NewtonSchedule newton_{settings_.newton_patience};
   double first_gap_ = 0.0;
   ProgressWatch progress_{n_};
   SignWatch sign_{store_, problem_};

@@ -20,6 +20,9 @@ struct Settings {
   std::int64_t max_iter = -1;  // -1: no limit
   bool shrinking = true;
   std::size_t threads = 1;  // for evaluating kernel rows
+  // How many times the cost of a step of all free variables a solve has to have cost before the
+  // first of them.
+  double newton_patience = 8.0;
 };
 
 struct Solution {

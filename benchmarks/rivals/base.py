@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
 
@@ -13,6 +14,17 @@ from numpy.typing import NDArray
 from ..case import Case, Matrix, Settings
 from ..dual import Pair, one_function, pairs_of
 from ..machines.base import FloatArray
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Values that a search tries, all with all."""
+
+    C: list[float]
+    gamma: list[float]
+
+    def as_parameters(self) -> dict[str, list[float]]:
+        return {"C": self.C, "gamma": self.gamma}
 
 
 class Rival(ABC):
@@ -82,6 +94,12 @@ class Rival(ABC):
         did for ``scores``, and for each row the smallest size of a decision value."""
         raise NotImplementedError(f"{self.name} cannot be given folds")
 
+    def search(
+        self, case: Case, settings: Settings, cv: Any, grid: Grid
+    ) -> tuple[FloatArray, dict[str, float]]:
+        """Search a grid and return the mean score of every candidate, and the best of them."""
+        raise NotImplementedError(f"{self.name} cannot be given a grid")
+
     def iterations(self, case: Case, settings: Settings, cv: Any) -> dict[str, int]:
         """Return the iterations of a cross-validation, by what the folds start from."""
         return {}
@@ -115,6 +133,21 @@ class SklearnFaced(Rival):
         n_jobs = settings.threads // self.threads(settings)
         estimator = self.estimator(case, settings)
         return np.asarray(cross_val_score(estimator, case.X, case.y, cv=cv, n_jobs=n_jobs))
+
+    def search(
+        self, case: Case, settings: Settings, cv: Any, grid: Grid
+    ) -> tuple[FloatArray, dict[str, float]]:
+        from sklearn.model_selection import GridSearchCV
+
+        return self._searched(GridSearchCV, case, settings, cv, grid)
+
+    def _searched(
+        self, search: Any, case: Case, settings: Settings, cv: Any, grid: Grid
+    ) -> tuple[FloatArray, dict[str, float]]:
+        estimator = self.estimator(case, settings)
+        options = {"cv": cv, "refit": False, "n_jobs": settings.threads}
+        done = search(estimator, grid.as_parameters(), **options).fit(case.X, case.y)
+        return np.asarray(done.cv_results_["mean_test_score"]), done.best_params_
 
     def held_out(
         self, case: Case, settings: Settings, cv: Any, folds: list[int]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ..case import Case, Settings
 from ..machines.base import FloatArray
-from .base import SklearnFaced, smallest
+from .base import Grid, SklearnFaced, smallest
 
 
 class Onefit(SklearnFaced):
@@ -41,6 +41,13 @@ class Onefit(SklearnFaced):
         classes, values = predict(), smallest(predict(method="decision_function"))
         splits = list(cv.split(case.X, case.y))
         return [(classes[test], values[test]) for _, test in (splits[fold] for fold in folds)]
+
+    def search(
+        self, case: Case, settings: Settings, cv: Any, grid: Grid
+    ) -> tuple[FloatArray, dict[str, float]]:
+        import onefit
+
+        return self._searched(onefit.GridSearchCV, case, settings, cv, grid)
 
     def iterations(self, case: Case, settings: Settings, cv: Any) -> dict[str, int]:
         import onefit

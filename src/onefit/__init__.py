@@ -11,14 +11,17 @@ from onefit.model_selection import (
     cross_validate,
     leave_one_out,
 )
+from onefit.tuning import GridSearchCV, RandomizedSearchCV
 
 __version__ = "0.1.0"
 
 __all__ = [
     "SVC",
     "SVR",
+    "GridSearchCV",
     "NuSVC",
     "NuSVR",
+    "RandomizedSearchCV",
     "ReducedKernel",
     "SmoothSVC",
     "SmoothSVR",

@@ -202,6 +202,11 @@ def follow_paths(problem: Problem, solution: Solution, order: Annotated[NDArray[
     The optima that a solution moves to when the variable at one of the places `leaving` goes to zero, for each of them. `order` has the variables by place. Rows of `columns` are changes of the offset and at every place with the input of one; column_of says of which, with -1 for none.
     """
 
+def solve_chains(stores: list[KernelStore], problems: list[Problem], bounds: list[Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]], factors: Sequence[Sequence[float]], tol: float = 0.001, max_iter: int = -1, shrinking: bool = True, threads: int = 1, cold: bool = False, finished: object | None = None) -> list[list[Solution]]:
+    """
+    Solves each problem with its bounds, one for each row of its store, times each of its factors in turn, which must not fall; each starts from the one before, or cold. Returns the solutions, or gives each to `finished(chain, step, solution)`, which stops the work by returning True, and returns nothing. Ctrl-C stops it.
+    """
+
 def use_lapack(potrf: CapsuleType, trsv: CapsuleType) -> None:
     """
     Takes dpotrf and dtrsv as scipy.linalg.cython_lapack and cython_blas export them.

@@ -6,7 +6,7 @@ import pytest
 import sklearn.svm
 
 import onefit
-from sklearn_suite import test_sparse, test_svm, test_validation
+from sklearn_suite import test_search, test_sparse, test_svm, test_validation
 from sklearn_suite.exceptions import EXCEPTIONS
 from sklearn_suite.substitution import ESTIMATORS
 
@@ -16,7 +16,8 @@ def found_in(module):
 
 
 @pytest.mark.parametrize(
-    ("module", "least"), [(test_svm, 30), (test_sparse, 10), (test_validation, 30)]
+    ("module", "least"),
+    [(test_svm, 30), (test_sparse, 10), (test_validation, 30), (test_search, 50)],
 )
 def test_tests_are_found(module, least):
     assert len(found_in(module)) >= least
@@ -38,9 +39,16 @@ def test_they_meet_our_functions():
             assert names[name] is getattr(onefit, name)
 
 
+def test_they_meet_our_searches():
+    for test in found_in(test_search).values():
+        names = inspect.unwrap(test).__globals__
+        for name in ("GridSearchCV", "RandomizedSearchCV"):
+            assert names[name] is getattr(onefit, name)
+        assert names["SVC"] is ESTIMATORS["SVC"]
+
+
 def test_exceptions_are_few():
-    found = {
-        name for module in (test_svm, test_sparse, test_validation) for name in found_in(module)
-    }
+    modules = (test_svm, test_sparse, test_validation, test_search)
+    found = {name for module in modules for name in found_in(module)}
     excepted = {name.split("[")[0] for name in EXCEPTIONS} & found
     assert 0 < len(excepted) <= 14

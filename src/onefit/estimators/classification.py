@@ -215,11 +215,14 @@ class KernelClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
             With two classes one value, positive for ``classes_[1]``; else as
             ``decision_function_shape`` says.
         """
-        values = self._pair_values(X)
-        if len(self.classes_) == 2:
+        return self._decision_values(self._pair_values(X), len(self.classes_))
+
+    def _decision_values(self, values: Floats, n_classes: int) -> Floats:
+        """Values as ``decision_function`` gives them, from those of every pair."""
+        if n_classes == 2:
             return values.ravel()
         if self.decision_function_shape == "ovr":
-            return _one_versus_rest(values, len(self.classes_))
+            return _one_versus_rest(values, n_classes)
         return values
 
     def predict(self, X: MatrixLike) -> NDArray[Any]:

@@ -22,10 +22,10 @@ from onefit.estimators import SVC
 from onefit.estimators.base import KernelMachine
 from onefit.estimators.classification import KernelClassifier
 from onefit.estimators.given import Split
-from onefit.kernels import Kernel
-from onefit.loo.checks import is_inner_product
 from onefit.estimators.smooth import SmoothMachine
 from onefit.estimators.smooth_svc import SmoothSVC
+from onefit.kernels import Kernel
+from onefit.loo.checks import is_inner_product
 from onefit.model_selection import quick
 from onefit.model_selection.crossfit import CrossFit, are_different, can_share
 from onefit.model_selection.each_row import EachRow, Wanted, each_row, leaves_each_row_out
@@ -299,7 +299,6 @@ def _folds(
     wanted: Wanted,
     encode: bool = False,
     certify: bool = False,
-) -> tuple[CrossFit | EachRow | Chain | None, Any, Any]:
 ) -> tuple[CrossFit | EachRow | Chain | SmoothFolds | None, Any, Any]:
     """The folds of a machine of ours, fitted together, or of a pipeline that ends in one.
 

@@ -36,6 +36,36 @@ def shown(items: Iterable[T], total: int, name: str, show: bool | None = None) -
             bar.stop()
 
 
+class Meter:
+    """The same for work that tells when a part of it is done."""
+
+    def __init__(self, total: int, name: str, show: bool | None = None) -> None:
+        self._total, self._name, self._show = total, name, show
+        self._began = monotonic()
+        self._done = 0
+        self._bar: Progress | None = None
+
+    def advance(self, parts: int = 1) -> None:
+        self._done += parts
+        waited = self._show is None and monotonic() - self._began > DELAY
+        if self._bar is None and (self._show or waited):
+            self._bar = _bar(self._name, self._total, even_if_nobody_watches=bool(self._show))
+            self._show = self._show if self._bar is not None else False
+        if self._bar is not None:
+            self._bar.update(self._bar.task_ids[0], completed=self._done)
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+
+def is_shown(show: bool | None) -> bool:
+    """Whether a bar of work that is long would be seen."""
+    console = Console(stderr=True)
+    return bool(show or (show is None and (console.is_terminal or console.is_jupyter)))
+
+
 def _bar(name: str, total: int, even_if_nobody_watches: bool) -> Progress | None:
     """A bar that has started, if there is somebody to see it."""
     console = Console(stderr=True)

@@ -1,0 +1,196 @@
+"""From solved cells to what scikit-learn's ``_fit_and_score`` would have returned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from dataclasses import replace
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils import _safe_indexing
+
+from onefit import _core
+from onefit.estimators.base import HeldOut, KernelMachine, Prepared
+from onefit.kernels import Floats
+from onefit.solver import warn_if_unfinished
+from onefit.tuning.families import factor_of
+from onefit.tuning.ledger import SearchLedger
+from onefit.tuning.request import Cell, Outcome, Request
+from onefit.tuning.scoring import Answers, Scoring
+from onefit.tuning.transformed import TransformedFold
+from onefit.tuning.values import StepValues
+from onefit.tuning.workload import SolvedSteps, Workload
+
+CONVERGED = _core.Status.converged
+
+# With the values of the test rows, where they are known.
+Take = Callable[[Cell, Outcome, Floats | None], None]
+
+
+class Outcomes:
+    """Scores the solved steps of a workload and hands on what they come to."""
+
+    def __init__(
+        self,
+        request: Request,
+        work: Workload,
+        take: Take,
+        ledger: SearchLedger,
+        fold: TransformedFold | None = None,
+        number: int = 0,
+    ) -> None:
+        self._request, self._work, self._take, self._ledger = request, work, take, ledger
+        self._fold, self._number = fold, number  # of a pipeline
+        self._ready: dict[int, tuple[StepValues, list[Floats], float]] = {}
+        machine = next(iter(work.machines.values()))
+        self._scoring = Scoring(request, machine)
+        self._train_too = bool(request.option("return_train_score"))
+        self._by_sklearn = self._scoring.needs_estimator or (request.option("verbose") or 0) > 1
+
+    def prepare(self, solved: SolvedSteps) -> None:
+        """Find the values of the rows that are held out."""
+        began = perf_counter()
+        values = StepValues(self._work, solved)
+        held_out = values.held_out()
+        self._ready[id(solved)] = values, held_out, perf_counter() - began
+
+    def __call__(self, solved: SolvedSteps) -> None:
+        chain = solved.chain
+        self._ledger.note(solved)
+        if id(solved) not in self._ready:
+            self.prepare(solved)
+        values, held_out, spent = self._ready.pop(id(solved))
+        seconds = (solved.seconds + spent) / len(solved.steps) + self._seconds_before()
+        if any(s.status is not CONVERGED for pairs in solved.solutions for s in pairs):
+            for solutions in solved.solutions:
+                warn_if_unfinished(solutions, chain.family.settings)
+        finite = [bool(np.isfinite(of_step).all()) for of_step in held_out]
+        outcomes: list[Outcome]
+        if self._by_sklearn:
+            outcomes = [
+                self._by_estimator(k, solved, values, held_out[k], seconds) if finite[k] else {}
+                for k in range(len(held_out))
+            ]
+        else:
+            outcomes = self._scored(values, held_out, seconds)
+        for k, step in enumerate(solved.steps):
+            cell = self._cell(chain.candidates[step], chain.fold)
+            if finite[k]:
+                if not self._by_sklearn:
+                    self._request.tell(cell)
+                self._take(cell, outcomes[k], held_out[k])
+
+    def _scored(self, values: StepValues, held_out: list[Floats], seconds: float) -> list[Outcome]:
+        train, test = self._work.splits[values.chain.fold]
+        began = perf_counter()
+        test_scores = self._scores(values, self._rows(test), held_out)
+        outcomes = [
+            {
+                "fit_error": None,
+                "test_scores": scores,
+                "n_test_samples": len(test),
+                "fit_time": seconds,
+            }
+            for scores in test_scores
+        ]
+        scoring_time = (perf_counter() - began) / len(outcomes)
+        for outcome in outcomes:
+            outcome["score_time"] = scoring_time
+        if self._train_too:
+            train_scores = self._scores(values, self._rows(train), values.at(train))
+            for outcome, scores in zip(outcomes, train_scores, strict=True):
+                outcome["train_scores"] = scores
+        return outcomes
+
+    def _scores(
+        self, values: StepValues, rows: NDArray[np.intp], of_steps: list[Floats]
+    ) -> list[Any]:
+        """What the scorer gives for each step."""
+        classes = getattr(values.chain.part.training, "classes", None)
+        if classes is not None and len(classes) == 2 and self._scoring.is_accuracy:
+            together = np.concatenate([of_step.T for of_step in of_steps])
+            return self._scoring.shares_of_right(rows, together, classes)
+        return [
+            self._scoring.scores(rows, Answers(values.machine(k), of_step, classes))
+            for k, of_step in enumerate(of_steps)
+        ]
+
+    def _cell(self, candidate: int, fold: int) -> Cell:
+        return Cell(candidate, fold if self._fold is None else self._number)
+
+    def _rows(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+        """As the request numbers them."""
+        if self._fold is None:
+            return rows
+        train, test = self._request.splits[self._number]
+        return train if rows is self._fold.split[0] else test
+
+    def _seconds_before(self) -> float:
+        return 0.0 if self._fold is None else self._fold.seconds / len(self._work.machines)
+
+    # ---- fitted estimators, for scorers that ask for more ---------------------------------------
+
+    def _by_estimator(
+        self, k: int, solved: SolvedSteps, values: StepValues, held_out: Floats, seconds: float
+    ) -> Outcome:
+        prepared = self._prepared(solved, values, k, held_out)
+        request, chain = self._request, solved.chain
+        cell = self._cell(chain.candidates[solved.steps[k]], chain.fold)
+        if self._fold is None:
+            machine = clone(request.estimator)
+            machine._prepared = prepared
+            outcome = request.call(cell, machine)
+            outcome["fit_time"] += seconds
+            return outcome
+        began = perf_counter()
+        pipeline = self._fitted_pipeline(values.machine(k), prepared)
+        train, test = request.splits[cell.fold]
+        outcome = {"fit_error": None}
+        X_test = _safe_indexing(request.X, test)
+        outcome["test_scores"] = self._scoring.scores_of(pipeline, X_test, test)
+        outcome["score_time"] = perf_counter() - began
+        if self._train_too:
+            X_train = _safe_indexing(request.X, train)
+            outcome["train_scores"] = self._scoring.scores_of(pipeline, X_train, train)
+        request.tell(cell)
+        return outcome | {"n_test_samples": len(test), "fit_time": seconds}
+
+    def _prepared(
+        self, solved: SolvedSteps, values: StepValues, k: int, held_out: Floats
+    ) -> Prepared:
+        work, chain = self._work, solved.chain
+        train, test = work.splits[chain.fold]
+        weights = None if work.weights is None else work.weights[train]
+        machine = values.machine(k)
+        bounds = factor_of(machine) * chain.part.training.bounds
+        return Prepared(
+            train,
+            weights,
+            chain.kernel,
+            replace(chain.part.training, bounds=bounds),
+            solved.solutions[k],
+            values.model(k),
+            HeldOut(work.given, test, held_out) if self._fold is None else None,
+        )
+
+    def _fitted_pipeline(self, machine: KernelMachine, prepared: Prepared) -> Any:
+        assert self._fold is not None
+        fitted: KernelMachine = clone(machine)
+        fitted._prepared = prepared
+        train, _ = self._fold.split
+        fitted.fit(self._fold.train, self._fold.y[train])
+        return _with_last(self._fold.pipeline, fitted)
+
+
+def _with_last(pipeline: Any, machine: KernelMachine) -> Any:
+    """A copy of a fitted pipeline with another machine at its end."""
+    result = copy(pipeline)
+    name, last = pipeline.steps[-1]
+    if not isinstance(last, KernelMachine):
+        machine = _with_last(last, machine)
+    result.steps = [*pipeline.steps[:-1], (name, machine)]
+    return result

@@ -1,0 +1,96 @@
+"""A search shared out to processes, for who has chosen a back end of joblib that works with them.
+
+Threads on one set of kernels are faster, and the default. With ``backend="loky"``, dask or ray
+every worker is given some of the kernels, with all their C and folds, and does what one process
+does. Each gets the data once.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from sklearn.utils.parallel import delayed
+
+from onefit.estimators.base import KernelMachine
+from onefit.kernels import Floats
+from onefit.memory import MEGABYTE, budget_bytes
+from onefit.tuning.candidates import key_of
+from onefit.tuning.engine import Engine, in_turn
+from onefit.tuning.families import OF_KERNEL
+from onefit.tuning.ledger import SearchLedger
+from onefit.tuning.outcomes import Take
+from onefit.tuning.request import Cell, Outcome, Request
+
+Results = tuple[list[tuple[Cell, Outcome, Floats | None]], SearchLedger]
+
+
+class ProcessEngine(Engine):
+    """Runs the cells of a request in several processes."""
+
+    def __init__(self, request: Request, *, processes: int, **how: Any) -> None:
+        super().__init__(request, **how)
+        self._processes = processes
+
+    def run(self, cells: Iterable[Cell], take: Take) -> None:
+        cells = list(cells)
+        ours = [cell for cell in cells if cell.candidate in self.machines]
+        parts = self._parts(ours)
+        request = replace(self._request, contexts={}, options=self._plain_options())
+        calls = (
+            delayed(run_part)(request, part, self._cold, self._memory(len(parts))) for part in parts
+        )
+        for done, ledger in in_turn(calls, self._processes):
+            self.ledger.add(ledger)
+            for cell, outcome, values in done:
+                self._request.tell(cell)
+                take(cell, outcome, values)
+        others = [cell for cell in cells if cell.candidate not in self.machines]
+        self._run_by_sklearn(others, take)
+
+    def _plain_options(self) -> dict[str, Any]:
+        """Those that a worker needs: its callers are in this process."""
+        left_out = {"caller": None, "callback_ctx": None}
+        options = self._request.options
+        return options | {k: v for k, v in left_out.items() if k in options}
+
+    def _memory(self, parts: int) -> float | None:
+        """Megabytes for each worker, where what is free is for all of them."""
+        if not any(machine.cache_size == "auto" for machine in self.machines.values()):
+            return None
+        return budget_bytes("auto", len(self._request.y)) / MEGABYTE / max(1, parts)
+
+    def _parts(self, cells: list[Cell]) -> list[list[Cell]]:
+        """The cells of each worker, kernel by kernel; or of single folds, where each is kept."""
+        by_kernel: dict[Any, list[Cell]] = defaultdict(list)
+        for cell in cells:
+            fold = cell.fold if self._one_by_one else None
+            by_kernel[_kernel_key(self.machines[cell.candidate]), fold].append(cell)
+        if self._one_by_one:
+            return list(by_kernel.values())
+        if len(by_kernel) < self._processes:  # too few to go round: by folds, too
+            folds: dict[Any, list[Cell]] = defaultdict(list)
+            for cell in cells:
+                folds[_kernel_key(self.machines[cell.candidate]), cell.fold].append(cell)
+            by_kernel = folds
+        parts: list[list[Cell]] = [[] for _ in range(min(self._processes, len(by_kernel)))]
+        for same in sorted(by_kernel.values(), key=len, reverse=True):
+            min(parts, key=len).extend(same)
+        return parts
+
+
+def _kernel_key(machine: KernelMachine) -> tuple[Any, ...]:
+    return tuple(key_of(getattr(machine, name)) for name in sorted(OF_KERNEL))
+
+
+def run_part(request: Request, cells: list[Cell], cold: bool, megabytes: float | None) -> Results:
+    """In a worker: these cells, and what they took."""
+    engine = Engine(request, n_jobs=1, cold=cold)
+    if megabytes is not None:
+        for machine in engine.machines.values():
+            machine.cache_size = megabytes
+    done: list[tuple[Cell, Outcome, Floats | None]] = []
+    engine.run(cells, lambda cell, outcome, values: done.append((cell, outcome, values)))
+    return done, engine.ledger

@@ -1,0 +1,92 @@
+"""All cells of a search: those that are known already, and the others as they get done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from onefit.kernels import Floats
+from onefit.report.progress import Meter
+from onefit.tuning.checkpoint import Checkpoint
+from onefit.tuning.engine import Engine
+from onefit.tuning.ledger import SearchLedger
+from onefit.tuning.out_of_fold import OutOfFold
+from onefit.tuning.request import Cell, Outcome, Request
+
+
+class Runner:
+    """Runs cells, keeps what they came to, and tells whoever wants to know."""
+
+    def __init__(
+        self,
+        request: Request,
+        engine: Engine,
+        *,
+        checkpoint: Checkpoint | None = None,
+        progress: bool | None = False,
+    ) -> None:
+        self.request, self.engine = request, engine
+        self.outcomes: dict[Cell, Outcome] = {}
+        self.out_of_fold = OutOfFold(request.splits, np.asarray(request.y), engine.machines)
+        self._dropped: set[Cell] = set()
+        self._checkpoint = checkpoint
+        self._meter = Meter(request.n_cells, "candidates × folds", progress)
+        if checkpoint is not None:
+            for cell, outcome, values in checkpoint.finished():
+                self._keep(cell, outcome, values)
+                self.ledger.resumed += 1
+
+    @property
+    def ledger(self) -> SearchLedger:
+        return self.engine.ledger
+
+    def run(self, cells: Iterable[Cell]) -> None:
+        """Have these cells done, unless they are."""
+        missing = [cell for cell in cells if cell not in self.outcomes]
+        began = perf_counter()
+        try:
+            self.engine.run(missing, self._take)
+        finally:
+            self.ledger.seconds += perf_counter() - began
+
+    def drop(self, cells: Iterable[Cell]) -> None:
+        """Leave these cells undone: they cannot change the best any more."""
+        for cell in cells:
+            if cell not in self.outcomes:
+                self._dropped.add(cell)
+                self.ledger.dropped += 1
+                self._meter.advance()
+
+    def close(self) -> None:
+        self._meter.close()
+
+    def _take(self, cell: Cell, outcome: Outcome, values: Floats | None) -> None:
+        if self._checkpoint is not None:
+            self._checkpoint.add(cell, outcome, values)
+        self._keep(cell, outcome, values)
+
+    def _keep(self, cell: Cell, outcome: Outcome, values: Floats | None) -> None:
+        self.outcomes[cell] = outcome
+        if values is not None:
+            self.out_of_fold.add(cell, values)
+        self._meter.advance()
+
+    def in_order(self) -> list[Outcome]:
+        """What all cells came to, in scikit-learn's order; those left undone have no score."""
+        return [
+            self._undone() if cell in self._dropped else self.outcomes[cell]
+            for cell in self.request.cells
+        ]
+
+    def _undone(self) -> Outcome:
+        like = next(iter(self.outcomes.values()))
+        scores: Any = np.nan
+        if isinstance(like["test_scores"], dict):
+            scores = dict.fromkeys(like["test_scores"], np.nan)
+        undone = {"fit_error": None, "test_scores": scores, "n_test_samples": 0}
+        if "train_scores" in like:
+            undone["train_scores"] = scores
+        return undone | {"fit_time": 0.0, "score_time": 0.0}

@@ -1,0 +1,289 @@
+"""Candidates on one data set and its folds, solved as chains along C on shared kernel rows.
+
+Squared distances are evaluated once; each γ is one exponential of them, which all folds and all C
+share; in a fold the C follow one another from small to large, each started from the one before
+(``core/chains.hpp``). All chains of the kernels that fit into memory together are given to the core
+in one call.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from copy import copy
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from math import isfinite
+from time import perf_counter
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from onefit import _core
+from onefit.estimators.base import KernelMachine, Part
+from onefit.estimators.given import Split, given_matrix, is_given
+from onefit.kernels import Floats, Kernel, resolve_gamma
+from onefit.memory import ALWAYS, SHARE, available_bytes, budget_bytes
+from onefit.solver import Settings, solve_chains
+from onefit.tuning.families import Family, factor_of, family_key
+from onefit.tuning.request import Cell
+from onefit.tuning.stores import Stores
+
+# Chains are of unequal length: so many for each thread leave none idle for long.
+CHAINS_PER_THREAD = 8
+
+KERNELS_WITH_GAMMA = ("rbf", "poly", "sigmoid")
+
+
+@dataclass
+class Chain:
+    """Candidates of one family and kernel in a fold, by rising C."""
+
+    family: Family
+    part: Part
+    kernel: Kernel | None  # None: given by its values
+    fold: int
+    candidates: list[int]
+    store: _core.KernelStore = field(init=False)
+    is_seeded: bool = True  # whether steps start from the one before
+
+    @property
+    def n_cells(self) -> int:
+        return len(self.candidates)
+
+
+@dataclass
+class SolvedSteps:
+    """Some steps of a chain, solved."""
+
+    chain: Chain
+    steps: list[int]
+    solutions: list[list[_core.Solution]]  # of each step, those of its pairs of classes
+    seconds: float  # of all of them
+
+
+class _How(NamedTuple):
+    """How chains are solved."""
+
+    settings: Settings
+    cold: bool
+
+
+class Taker(Protocol):
+    """Takes what is solved."""
+
+    def prepare(self, solved: SolvedSteps) -> None:
+        """What can be done beforehand, on any thread."""
+
+    def __call__(self, solved: SolvedSteps) -> None: ...
+
+
+class Workload:
+    """The machines of some candidates on the rows of one data set.
+
+    Raises ValueError or TypeError where the data do not suit the machines.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        splits: list[Split],
+        machines: dict[int, KernelMachine],
+        *,
+        threads: int,
+        cold: bool = False,
+    ) -> None:
+        first = next(iter(machines.values()))
+        checker = copy(first)
+        self.given = X
+        self.X, self.y = checker._check_training_data(X, y)
+        self.weights = checker._check_weights(sample_weight, self.X)
+        self.splits = splits
+        self.machines = machines
+        self._threads, self._cold = threads, cold
+        self._families: dict[Any, Family] = {}
+        self._family_of: dict[int, Family] = {}
+        for number, machine in machines.items():
+            key = family_key(machine)
+            if key not in self._families:
+                self._families[key] = Family(machine, self.y, self.weights, splits)
+            self._family_of[number] = self._families[key]
+        self._order = self._family_of[next(iter(machines))].whole.order
+        self.position = np.empty(len(self.y), dtype=np.int32)
+        self.position[self._order] = np.arange(len(self.y), dtype=np.int32)
+        self.matrix: Floats | None = given_matrix(first, self.X)
+        self._gammas: dict[Any, float] = {}  # of each fold with "scale"
+        gammas = {m.gamma for m in machines.values() if m.kernel == "rbf"}
+        self.stores = Stores(
+            self.X,
+            self._order,
+            _budget(first.cache_size, len(self.y), len(gammas)),
+            many_gammas=len(gammas) > 1 or ("scale" in gammas and len(splits) > 1),
+        )
+
+    # ---- what is solved -------------------------------------------------------------------------
+
+    def chains(self, cells: Iterable[Cell]) -> tuple[list[Chain], list[Cell]]:
+        """The cells as chains, kernel by kernel; and those that cannot be solved here."""
+        found: dict[Any, list[int]] = defaultdict(list)
+        impossible = []
+        kernels: dict[int, Kernel | None] = {}  # of candidates that have one for all folds
+        for cell in cells:
+            number, fold = cell
+            machine, family = self.machines[number], self._family_of[number]
+            if family.part(fold) is None or not isfinite(factor_of(machine)):
+                impossible.append(cell)
+                continue
+            if number in kernels:
+                kernel = kernels[number]
+            else:
+                kernel = self._kernel(machine, fold)
+                if machine.gamma != "scale":
+                    kernels[number] = kernel
+            found[kernel, id(family), fold].append(number)
+        by_kernel: dict[Any, list[Chain]] = defaultdict(list)
+        for (kernel, _, fold), candidates in found.items():
+            candidates.sort(key=lambda k: factor_of(self.machines[k]))
+            family = self._family_of[candidates[0]]
+            part = family.part(fold)
+            assert part is not None
+            by_kernel[kernel].append(Chain(family, part, kernel, fold, candidates))
+        return [chain for chains in by_kernel.values() for chain in chains], impossible
+
+    def _kernel(self, machine: KernelMachine, fold: int) -> Kernel | None:
+        if is_given(machine):
+            return None
+        gamma: str | float = machine.gamma
+        if gamma == "scale" and machine.kernel in KERNELS_WITH_GAMMA:
+            if fold not in self._gammas:
+                train = self.splits[fold][0]
+                self._gammas[fold] = resolve_gamma("scale", self.X[train])
+            gamma = self._gammas[fold]
+        elif gamma == "auto" or machine.kernel not in KERNELS_WITH_GAMMA:
+            gamma = resolve_gamma("auto", self.X)
+        name = str(machine.kernel)
+        return Kernel(name, float(gamma), float(machine.coef0), int(machine.degree))
+
+    # ---- solving --------------------------------------------------------------------------------
+
+    def solve(self, chains: list[Chain], take: Taker, *, one_by_one: bool) -> None:
+        """Solve all chains; ``take`` is given the steps of each, or every step at once."""
+        for batch in self._batches(chains):
+            for how, some in self._by_settings(batch):
+                (self._stream if one_by_one else self._together)(some, how, take)
+
+    def _batches(self, chains: list[Chain]) -> Iterator[list[Chain]]:
+        """Chains of as many kernels as fit into memory together."""
+        by_kernel: dict[Any, list[Chain]] = defaultdict(list)
+        for chain in chains:
+            by_kernel[chain.kernel].append(chain)
+        groups = iter(by_kernel.items())
+        while some := list(islice(groups, self._at_a_time(chains))):
+            for kernel, same in some:
+                store = (
+                    self.stores.of(kernel)
+                    if kernel is not None
+                    else self.stores.of_matrix(self._matrix())
+                )
+                for chain in same:
+                    chain.store = store
+            yield [chain for _, same in some for chain in same]
+
+    def _at_a_time(self, chains: list[Chain]) -> int:
+        """How many kernels: enough to keep the threads busy, and no more of them than fit."""
+        if 4 * len(self.y) ** 2 * len({chain.kernel for chain in chains}) <= ALWAYS:
+            return self.stores.at_a_time
+        enough = -(-CHAINS_PER_THREAD * self._threads // len(self.splits))
+        return min(self.stores.at_a_time, max(2, enough))
+
+    def _by_settings(self, chains: list[Chain]) -> Iterator[tuple[_How, list[Chain]]]:
+        """Chains that are solved in the same way."""
+        found: dict[_How, list[Chain]] = defaultdict(list)
+        for chain in chains:
+            settings = replace(chain.family.settings, threads=self._threads)
+            # A limit on iterations counts from nothing, and so does what may have several optima.
+            cold = self._cold or settings.max_iter >= 0 or not _is_convex(chain.kernel)
+            chain.is_seeded = not cold
+            found[_How(settings, cold)].append(chain)
+        yield from found.items()
+
+    def _matrix(self) -> Floats:
+        assert self.matrix is not None
+        return self.matrix
+
+    def _solve(
+        self, chains: list[Chain], how: _How, finished: Any = None
+    ) -> tuple[list[list[_core.Solution]], list[int]]:
+        """The solutions of every problem of the chains; and of which chain each problem is."""
+        numbers = [c for c, chain in enumerate(chains) for _ in chain.part.problems]
+        factors = [[factor_of(self.machines[k]) for k in chain.candidates] for chain in chains]
+        solutions = solve_chains(
+            [chains[c].store for c in numbers],
+            [chain.family.problems[k] for chain in chains for k in chain.part.problems],
+            [chains[c].part.bounds for c in numbers],
+            [factors[c] for c in numbers],
+            how.settings,
+            cold=how.cold,
+            finished=finished,
+        )
+        return solutions, numbers
+
+    def _together(self, chains: list[Chain], how: _How, take: Taker) -> None:
+        began = perf_counter()
+        solutions, _ = self._solve(chains, how)
+        seconds = perf_counter() - began
+        every = 1 + sum(s.n_iter for steps in solutions for s in steps)
+        solved = []
+        for chain in chains:
+            n = len(chain.part.problems)
+            mine, solutions = solutions[:n], solutions[n:]
+            # Time went where the iterations are.
+            share = sum(s.n_iter for steps in mine for s in steps) / every
+            steps = [list(of_pairs) for of_pairs in zip(*mine, strict=True)]
+            cells = list(range(chain.n_cells))
+            solved.append(SolvedSteps(chain, cells, steps, share * seconds))
+        if self._threads > 1 and any(len(chain.part.problems) > 1 for chain in chains):
+            # Values of held-out rows are sums over kernel rows, which the core computes.
+            with ThreadPoolExecutor(self._threads) as pool:
+                list(pool.map(take.prepare, solved))
+        for some in solved:
+            take(some)
+
+    def _stream(self, chains: list[Chain], how: _How, take: Taker) -> None:
+        waiting: dict[tuple[int, int], dict[int, _core.Solution]] = defaultdict(dict)
+        numbers = [c for c, chain in enumerate(chains) for _ in chain.part.problems]
+        first = [numbers.index(c) for c in range(len(chains))]
+        last = perf_counter()
+
+        def finished(number: int, step: int, solution: _core.Solution) -> bool:
+            nonlocal last
+            c = numbers[number]
+            pairs = waiting[c, step]
+            pairs[number - first[c]] = solution
+            if len(pairs) == len(chains[c].part.problems):
+                del waiting[c, step]
+                now = perf_counter()
+                in_order = [pairs[k] for k in range(len(pairs))]
+                take(SolvedSteps(chains[c], [step], [in_order], now - last))
+                last = perf_counter()
+            return False
+
+        self._solve(chains, how, finished)
+
+
+def _budget(cache_size: str | float, n: int, n_kernels: int) -> int:
+    """Bytes for all kernels of a search on n rows."""
+    if isinstance(cache_size, str) and 4 * n * n * (n_kernels + 1) > ALWAYS:
+        return int(SHARE * available_bytes())
+    return budget_bytes(cache_size, n)
+
+
+def _is_convex(kernel: Kernel | None) -> bool:
+    """Whether the kernel is known to be positive semi-definite: the answer is then one, wherever a
+    solver starts. LIBSVM starts from nothing, and so has to who wants its answers elsewhere."""
+    if kernel is None or kernel.name == "sigmoid":
+        return False
+    return kernel.name != "poly" or kernel.coef0 >= 0
