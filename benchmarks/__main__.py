@@ -28,7 +28,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     )
     parser.add_argument(
         "subject",
-        help="what is compared: fit, cv, growth, loo, loo-paper, alo, grid, smooth, paper, objective",
+        help="what is compared: fit, cv, growth, loo, loo-paper, alo, grid, smooth, paper or "
+        "objective",
     )
     parser.add_argument(
         "--machine",

@@ -23,8 +23,9 @@ from sklearn.metrics._scorer import _BaseScorer, _MultimetricScorer, _Passthroug
 
 from onefit.estimators.base import KernelMachine
 from onefit.estimators.classification import ClassTraining, KernelClassifier
-from onefit.kernels import Floats
-from onefit.loo.approximate import Fit, kernel_diagonal, left_out
+from onefit.kernels import Floats, kernel_diagonal
+from onefit.loo.approximate import left_out
+from onefit.loo.fits import Fit
 from onefit.problem import Problem
 from onefit.solver import blas_threads
 from onefit.tuning.engine import Engine
