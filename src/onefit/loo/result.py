@@ -13,6 +13,7 @@ from sklearn.metrics import accuracy_score, mean_squared_error, r2_score
 from onefit.kernels import Floats
 from onefit.loo.checks import DecidedBy
 from onefit.loo.ledger import LooLedger
+from onefit.loo.picture import draw
 
 # What does not settle a row.
 UNRELIABLE = [DecidedBy.DOUBTFUL, DecidedBy.UNDECIDED, DecidedBy.FAILED]
@@ -226,8 +227,10 @@ class LooResult:
     def plot(self, ax: Any = None) -> Any:
         """Left-out values against those of the fit on all rows, coloured by what settled them.
 
-        A row far from the diagonal is one that the model leans on. Rows whose ``influence`` is not
-        known are not drawn. Estimates that are in doubt are crosses.
+        A row far from the diagonal is one that the model leans on; those that move furthest are
+        numbered. Values of classifiers are positive on the side of the row's own class, so that
+        rows below 0 are misclassified when left out. Rows whose ``influence`` is not known (their
+        side was proven without a value) are not drawn. Estimates that are in doubt are crosses.
 
         Parameters
         ----------
@@ -246,20 +249,7 @@ class LooResult:
             ) from error
         if ax is None:
             _, ax = pyplot.subplots()
-        full, left_out = self.own_values.full, self.own_values.left_out
-        for rule in self.counts():
-            rows = (self.decided_by == rule) & np.isfinite(left_out)
-            if rows.any():
-                doubtful = rule is DecidedBy.DOUBTFUL
-                look = {"marker": "x", "s": 24, "color": "tab:red"} if doubtful else {"s": 12}
-                ax.scatter(full[rows], left_out[rows], label=f"{rule} ({rows.sum():,})", **look)
-        ax.axline((0, 0), slope=1, color="0.7", linewidth=1, zorder=0)
-        if self.classifies:
-            ax.axhline(0, color="0.7", linewidth=1, linestyle=":", zorder=0)
-        ax.set_xlabel("value of the fit on all rows")
-        estimated = self._kind() == "estimate"
-        ax.set_ylabel("value of the fit without the row" + (", estimated" if estimated else ""))
-        ax.legend(title="settled by")
+        draw(self, ax)
         return ax
 
     def __str__(self) -> str:
