@@ -386,7 +386,7 @@ def test_plots_mark_what_is_in_doubt(estimate):
     ax = estimate.plot()
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
     assert f"estimate in doubt ({(~estimate.reliable).sum()})" in labels
-    assert ax.get_ylabel().endswith("estimated")
+    assert ax.get_ylabel().endswith("(estimated)")
     drawn = sum(len(points.get_offsets()) for points in ax.collections)
     assert drawn == len(estimate.y)
     pyplot.close("all")
