@@ -192,6 +192,7 @@ def test_a_row_that_is_no_support_vector_changes_nothing():
     assert_allclose(result.decision_values[outside], full[outside], atol=1e-12)
     assert_allclose(result.full_values, full, atol=EXACT)
     assert (result.influence[~outside] > 0).all()
+    assert result.ledger.full.n_iter > 0
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])

@@ -16,7 +16,7 @@ def naive_incremental(K, order, threshold, failures):
     """Algorithm 3.1 with a least-squares problem for every row."""
     chosen, failed = list(order[:2]), 0
     for row in order[2:]:
-        beta = np.linalg.lstsq(K[:, chosen], K[:, row])[0]
+        beta = np.linalg.lstsq(K[:, chosen], K[:, row], rcond=None)[0]
         r = np.linalg.norm(K[:, chosen] @ beta - K[:, row])
         if r > threshold * np.sqrt(len(K)):
             chosen.append(row)
@@ -31,7 +31,7 @@ def naive_incremental(K, order, threshold, failures):
 def naive_batches(K, order, threshold, failures, size):
     chosen, failed = list(order[:2]), 0
     for first in range(2, len(order), size):
-        beta = np.linalg.lstsq(K[:, chosen], K)[0]
+        beta = np.linalg.lstsq(K[:, chosen], K, rcond=None)[0]
         r = np.linalg.norm(K[:, chosen] @ beta - K, axis=0)
         for row in order[first : first + size]:
             if failed == failures:

@@ -161,10 +161,12 @@ class SharedFits:
 
     # ---- folds ----------------------------------------------------------------------------------
 
-    def full(self) -> tuple[Floats, list[Solution]]:
-        """Values of all rows by the fit to all of them, and its solutions."""
+    def full(self) -> tuple[Floats, int]:
+        """Values of all rows by the fit to all of them, and the Newton steps that it took."""
         thetas, solutions = self._thetas(self.parts, None, np.arange(self.n))
-        return self._features.design().values(thetas.T), solutions
+        steps = sum(solution.n_iter for solution in solutions)  # with the columns of folds or not
+        steps += sum(found.whole.solution.n_iter for found in self._wholes.values())
+        return self._features.design().values(thetas.T), steps
 
     def fold(self, number: int, train: Rows, test: Rows) -> FittedFold:
         """The fit to these rows."""

@@ -120,11 +120,10 @@ class _Rows:
 
     def full(self) -> None:
         if self.shared is not None:
-            self.full_values, solutions = self.shared.full()
+            self.full_values, self.full_steps = self.shared.full()
         else:
             machine = _clone_parametrized(self.machine).fit(self.X, self.y, self.weights)
-            self.full_values, solutions = machine._values(self.X), []
-        self.full_steps = sum(s.n_iter for s in solutions)
+            self.full_values, self.full_steps = machine._values(self.X), int(machine.n_iter_.sum())
         self.values = self.full_values.copy()
 
     def at_once(self, exact: bool) -> None:

@@ -158,6 +158,9 @@ return_train_score, return_estimator, return_indices, error_score
             )
         )
         scores.ledger = Ledger([]) if folds is None else Ledger(folds.work, folds.full_work)
+        if isinstance(folds, SmoothFolds):
+            for fitted in scores.get("estimator", ()):
+                fitted.__dict__.pop("_held_out", None)
         return scores
     fits = quick.fits(folds, estimator, scoring) if plain else None
     if fits is not None and quick.all_succeeded(fits):
