@@ -11,12 +11,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from onefit import _core
+from onefit import _core, voting
 from onefit.estimators.base import KernelMachine, Model
 from onefit.estimators.classification import KernelClassifier
 from onefit.estimators.given import values_from
 from onefit.estimators.svc import SVC
-from onefit.kernels import Floats
+from onefit.kernels import BLOCK_BYTES, Floats
 from onefit.model_selection.crossfit import TIGHTEST, UNDECIDED
 from onefit.solver import solve
 from onefit.tuning.families import factor_of
@@ -51,7 +51,27 @@ class StepValues:
         """Values of some rows for each step: of every pair, or of the function."""
         if self._plain:
             return [values.reshape(-1, 1) for values in self._plain_values(rows)]
+        if self._work.matrix is None and len(self.chain.part.training.starts) > 3:
+            return self._values_of_pairs(rows)
         return [self._values(k, rows) for k in range(len(self._solved.steps))]
+
+    def _values_of_pairs(self, rows: NDArray[np.intp]) -> list[Floats]:
+        """The same for several classes: kernel entries are read once for all steps."""
+        training, position = self.chain.part.training, self._work.position
+        models = [self.model(k) for k in range(len(self._solved.steps))]
+        support = np.flatnonzero(np.any([np.any(m.coef != 0, axis=0) for m in models], axis=0))
+        members = position[training.order[support]]
+        sizes = np.diff(np.searchsorted(support, training.starts)).astype(np.int32)
+        coef = [m.coef[:, support] for m in models]
+        found: list[list[Floats]] = [[] for _ in models]
+        at_a_time = max(1, BLOCK_BYTES // (8 * max(1, len(support))))
+        for first in range(0, len(rows), at_a_time):
+            some = position[rows[first : first + at_a_time]]
+            kernel = self.chain.store.block(some, members).astype(np.float64)
+            for k, model in enumerate(models):
+                values = voting.pair_values(kernel, coef[k], sizes, model.intercept)
+                found[k].append(values)
+        return [np.concatenate(values) for values in found]
 
     def _plain_values(self, rows: NDArray[np.intp]) -> Floats:
         """The same for two classes of an SVC: of shape (steps, rows)."""
@@ -94,7 +114,7 @@ class StepValues:
             rho = 1.0 if self._plain else self.model(k).attributes.get("rho_", 1.0)
             while (needed := _undecided(np.abs(values) * rho, tol)) and self._solve_on(k, needed):
                 tol_now = max(needed / 10, TIGHTEST / 10)
-                values = found[k] = self.at(test)[k]
+                values = found[k] = self._values(k, test)
                 rho = 1.0 if self._plain else self.model(k).attributes.get("rho_", 1.0)
                 if not _undecided(np.abs(values) * rho, tol_now):
                     break

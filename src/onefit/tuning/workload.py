@@ -25,7 +25,7 @@ from onefit.estimators.base import KernelMachine, Part
 from onefit.estimators.given import Split, given_matrix, is_given
 from onefit.kernels import Floats, Kernel, resolve_gamma
 from onefit.memory import ALWAYS, SHARE, available_bytes, budget_bytes
-from onefit.solver import Settings, solve_chains
+from onefit.solver import Settings, blas_threads, solve_chains
 from onefit.tuning.families import Family, factor_of, family_key
 from onefit.tuning.request import Cell
 from onefit.tuning.stores import Stores
@@ -247,7 +247,7 @@ class Workload:
             solved.append(SolvedSteps(chain, cells, steps, share * seconds))
         if self._threads > 1 and any(len(chain.part.problems) > 1 for chain in chains):
             # Values of held-out rows are sums over kernel rows, which the core computes.
-            with ThreadPoolExecutor(self._threads) as pool:
+            with blas_threads(1), ThreadPoolExecutor(self._threads) as pool:
                 list(pool.map(take.prepare, solved))
         for some in solved:
             take(some)
