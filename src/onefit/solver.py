@@ -102,13 +102,10 @@ def solve_chains(
 
     A step starts from the one before, scaled, unless all are to start ``cold``. ``finished`` is
     given every solution as soon as it is there, with the numbers of its chain and step, and stops
-    the work by returning True; then nothing is returned. While several solvers work, BLAS does not
-    start threads of its own.
+    the work by returning True; then nothing is returned. BLAS starts no threads of its own
+    meanwhile.
     """
-    with (
-        _clear_errors(stores[0]),
-        blas_threads(1 if min(settings.threads, len(stores)) > 1 else None),
-    ):
+    with _clear_errors(stores[0]), blas_threads(1):
         return _core.solve_chains(
             list(stores),
             list(problems),

@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kPlenty = std::size_t{1} << 30;
 constexpr std::size_t kRows = 90;
 constexpr std::size_t kCols = 3;
-const std::vector<double> kFactors = {0.1, 1.0, 1.0, 8.0, 500.0};
+const std::vector<double> kFactors = {0.1, 0.5, 0.5, 2.0, 8.0};
 
 struct Points {
   std::vector<double> x = normal(kRows * kCols, 5);
