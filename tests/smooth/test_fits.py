@@ -4,6 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -13,7 +14,8 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from onefit import ReducedKernel, SmoothSVC, SmoothSVR
-from onefit.smooth.systems import UPDATES
+from onefit.smooth.design import StoredDesign
+from onefit.smooth.systems import UPDATES, IterativeSystem, make_system
 from smooth import slow
 from smooth.problems import classes, numbers, sparse
 
@@ -207,3 +209,13 @@ def test_extreme_weights(kernel):
         assert np.isfinite(model.decision_function(X)).all()
     flat = SmoothSVC(kernel=kernel, C=1e-8, gamma=0.5).fit(X, y)
     assert np.abs(flat.decision_function(X)).max() < 1e-3
+
+
+def test_rows_of_text_are_solved_by_products():
+    rng = np.random.default_rng(0)
+    X = sp.csr_array(rng.normal(size=(1_200, 3_000)) * (rng.random((1_200, 3_000)) < 0.003))
+    y = np.where(X @ rng.normal(size=3_000) > 0, 1, -1)
+    assert isinstance(make_system("auto", StoredDesign(X)), IterativeSystem)
+    ours = SmoothSVC(kernel="linear").fit(X, y)
+    direct = SmoothSVC(kernel="linear", update="dual").fit(X, y)
+    assert_allclose(ours.coef_, direct.coef_, atol=1e-7)

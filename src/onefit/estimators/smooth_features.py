@@ -76,8 +76,12 @@ def values_with(kernel: KernelLike, of: Kernel | None, X: Any, columns: Any) -> 
     if of is not None:
         if sp.issparse(columns) != sp.issparse(X):
             X = sp.csr_array(X) if sp.issparse(columns) else X.toarray()
-        parts = [values for _, values in kernel_values(X, columns, of)]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+        values = np.empty((X.shape[0], columns.shape[0]))
+        for part, block in kernel_values(X, columns, of):
+            if len(block) == len(values):
+                return block
+            values[part] = block
+        return values
     if not callable(kernel):
         return np.ascontiguousarray(X[:, columns])
     values = np.asarray(densify(kernel(X, columns)), dtype=np.float64, order="C")

@@ -41,6 +41,7 @@ class Design(ABC):
     def __init__(self, n: int, features: int, intercept: float) -> None:
         self.n, self.p, self.intercept = n, features + 1, intercept
         self.width = float(features + 1)  # entries of a row in memory
+        self.is_sparse = False
 
     @cached_property
     def length(self) -> float:
@@ -140,6 +141,7 @@ class StoredDesign(Design):
         self.phi = phi
         if sp.issparse(phi) and phi.nnz < DENSE_ENOUGH * phi.shape[0] * phi.shape[1]:
             self.width = 1.0 + 2.0 * phi.nnz / max(1, phi.shape[0])
+            self.is_sparse = True
 
     def features(self, rows: Any) -> Any:
         return self.phi[rows]

@@ -41,6 +41,7 @@ RIDGE = 1e-15
 # Conjugate gradients: a Newton step is exact enough with this, and the gradient is checked anyway.
 CONJUGATE_TOLERANCE = 1e-4
 CONJUGATE_STEPS = 100
+SPARSE_PRODUCT = 20  # times as long as an operation in a product of dense matrices
 
 
 class System(ABC):
@@ -337,19 +338,20 @@ class IterativeSystem(System):
     def __init__(self, design: Design) -> None:
         self._design = design
         self._curvatures = np.zeros(design.n)
-        self._rows: Rows = np.empty(0, dtype=np.intp)
+        self._active = design
 
     def cost(self, curvatures: Floats) -> float:
         return 100.0 * np.count_nonzero(curvatures) * self._design.p
 
     def move(self, curvatures: Floats) -> None:
-        self._rows = np.flatnonzero(curvatures)
-        self._curvatures = curvatures[self._rows]
+        rows = np.flatnonzero(curvatures)
+        self._curvatures = curvatures[rows]
+        self._active = self._design.with_rows(rows)
 
     def _product(self, vector: Floats) -> Floats:
         vector = vector.ravel()
-        scaled = self._curvatures * self._design.values(vector, self._rows)
-        return np.asarray(vector + self._design.sums(scaled, self._rows))
+        scaled = self._curvatures * self._active.values(vector)
+        return np.asarray(vector + self._active.sums(scaled))
 
     def solve(self, right: Floats) -> Floats:
         if right.ndim > 1:
@@ -365,7 +367,11 @@ def make_system(update: str, design: Design, budget: int | None = None) -> Syste
 
     Where the smaller one is larger than ``budget`` bytes, with its factor, it is never formed.
     """
-    if budget is not None and 16 * min(design.n, design.p) ** 2 > budget:
+    smaller = min(design.n, design.p)
+    if budget is not None and 16 * smaller**2 > budget:
+        return IterativeSystem(design)
+    products = CONJUGATE_STEPS * SPARSE_PRODUCT * design.n * design.width
+    if update in ("auto", "none") and design.is_sparse and products < smaller**3 / 3:
         return IterativeSystem(design)
     if update == "inverse":
         return PrimalSystem(design)
