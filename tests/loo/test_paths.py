@@ -124,7 +124,9 @@ def test_paths_are_short(name):
 def test_threads(n_jobs):
     machine, (X, y) = MACHINES["SVC, C=100"], data("SVC", 300)
     one, many = leave_one_out(machine, X, y), leave_one_out(machine, X, y, n_jobs=n_jobs)
-    assert_array_equal(one.decision_values, many.decision_values)
+    # To rounding: threads of BLAS share sums out.
+    assert_allclose(many.decision_values, one.decision_values, rtol=1e-9)
+    assert_array_equal(many.predictions, one.predictions)
 
 
 @drawn(60)

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from copy import copy
+from inspect import signature
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, lu_factor, lu_solve, solve_triangular
@@ -41,6 +42,8 @@ RIDGE = 1e-15
 # Conjugate gradients: a Newton step is exact enough with this, and the gradient is checked anyway.
 CONJUGATE_TOLERANCE = 1e-4
 CONJUGATE_STEPS = 100
+# Before SciPy 1.12 the relative tolerance has another name.
+TOLERANCE_OF_CG = "rtol" if "rtol" in signature(cg).parameters else "tol"
 SPARSE_PRODUCT = 20  # times as long as an operation in a product of dense matrices
 
 
@@ -358,7 +361,8 @@ class IterativeSystem(System):
             return np.column_stack([self.solve(column) for column in right.T])
         size = self._design.p
         operator = LinearOperator((size, size), matvec=self._product, dtype=np.float64)
-        solved, _ = cg(operator, right, rtol=CONJUGATE_TOLERANCE, maxiter=10 * CONJUGATE_STEPS)
+        tolerance = {TOLERANCE_OF_CG: CONJUGATE_TOLERANCE}
+        solved, _ = cg(operator, right, maxiter=10 * CONJUGATE_STEPS, **tolerance)
         return np.asarray(solved)
 
 
