@@ -42,7 +42,7 @@ RIDGE = 1e-15
 # Conjugate gradients: a Newton step is exact enough with this, and the gradient is checked anyway.
 CONJUGATE_TOLERANCE = 1e-4
 CONJUGATE_STEPS = 100
-# Before SciPy 1.12 the relative tolerance has another name.
+# Before SciPy 1.12 the relative tolerance has another name, and atol another default.
 TOLERANCE_OF_CG = "rtol" if "rtol" in signature(cg).parameters else "tol"
 SPARSE_PRODUCT = 20  # times as long as an operation in a product of dense matrices
 
@@ -362,7 +362,7 @@ class IterativeSystem(System):
         size = self._design.p
         operator = LinearOperator((size, size), matvec=self._product, dtype=np.float64)
         tolerance = {TOLERANCE_OF_CG: CONJUGATE_TOLERANCE}
-        solved, _ = cg(operator, right, maxiter=10 * CONJUGATE_STEPS, **tolerance)
+        solved, _ = cg(operator, right, atol=0.0, maxiter=10 * CONJUGATE_STEPS, **tolerance)
         return np.asarray(solved)
 
 
