@@ -133,7 +133,7 @@ def test_blocks_of_rows_give_the_same(is_sparse, monkeypatch):
     whole = machine.fit(X, y).dual_coef_
     monkeypatch.setattr("onefit.smooth.design.BLOCK_BYTES", 8 * 31 * 100)
     blocks = machine.set_params(cache_size=0.01).fit(X, y).dual_coef_
-    assert_allclose(blocks, whole, atol=1e-9)
+    assert_allclose(blocks, whole, atol=1e-7)  # each is within tol * |coef| of the optimum
 
 
 def test_memory_stays_within_the_budget(monkeypatch):
