@@ -157,8 +157,7 @@ def check(machine, problem):
     truth = refits(clone(machine).set_params(tol=1e-9), X, y, weight)
     for row in np.flatnonzero(~np.isnan(values[:, 0]) & np.array(truth.determined)):
         expected = in_its_problem(machine, truth.values[row][0])
-        # As exact as a fit to this tolerance: of large values to some of their thousandths.
-        assert abs(values[row, 0] - expected) < 0.02 * max(1.0, abs(expected)), row
+        assert abs(values[row, 0] - expected) < 0.02, row
 
 
 def in_its_problem(machine, values):

@@ -312,8 +312,7 @@ class LeaveOneOutFit:
                 work.seconds -= began
                 began = perf_counter()
                 work.seconds += began
-                sure = not classifies or abs(value) >= MARGIN * end.gap
-                if sure and end.gap < self._settings.tol:
+                if not classifies or abs(value) >= MARGIN * end.gap:
                     undecided[number][end.variable] = False
                     for values in (found.values, found.signs, found.reached):
                         values[row, number] = scale * value

@@ -87,6 +87,7 @@ class Paths:
         budget_bytes: int,
     ) -> None:
         self._store, self._rows, self._threads = store, problem.rows, settings.threads
+        self._tol = settings.tol
         self._problem, self._solution = solved.problem, solved.solution
         solution = solved.solution
         n, beta = len(problem.rows), solution.beta
@@ -113,7 +114,10 @@ class Paths:
         self.available = self._pivot()
 
     def without(self, variables: NDArray[np.intp]) -> Iterator[End]:
-        """Where the paths of these variables end; some do not, and are missing."""
+        """Where the paths of these variables end.
+
+        Those that do not, or end with a KKT gap that is no solver's, are missing.
+        """
         if not self.available or len(variables) == 0:
             return
         place = np.empty_like(self._order)
@@ -127,7 +131,7 @@ class Paths:
             for first in range(0, len(leaving), PATHS_AT_A_TIME):
                 some = leaving[first : first + PATHS_AT_A_TIME]
                 for at, end in zip(some, self._follow(some), strict=True):
-                    if end.reached:
+                    if end.reached and end.gap < self._tol:
                         yield End(int(self._order[at]), end.u, end.gap, end.n_swapped)
                     elif end.missing >= 0:
                         needed.add(end.missing)

@@ -71,7 +71,7 @@ class System(ABC):
 
     def influence(self, columns: Rows) -> Floats:
         """ÃH⁻¹Ãᵀ with the rows of A, and those of the unit matrix of these columns."""
-        raise NotImplementedError
+        raise MemoryError("The influence of all rows needs a factor of the system.")
 
     def branch(self) -> System:
         """Another system that begins where this one is."""
