@@ -187,6 +187,7 @@ void pair_products(KernelStore& store, std::span<const std::int32_t> rows,
   const float* at[kRows];
   for (std::size_t r = 0; r < kRows; ++r) at[r] = values.data() + r * queries.size();
   std::vector<std::size_t> support;
+  std::vector<std::int32_t> next;  // rows of the store that are needed soon
   for (std::size_t k = 0; k < classes; ++k) {
     support.clear();
     for (std::size_t r = starts[k]; r < starts[k + 1]; ++r) {
@@ -197,7 +198,14 @@ void pair_products(KernelStore& store, std::span<const std::int32_t> rows,
     for (std::size_t s = 0; s < support.size(); s += kRows) {
       const std::size_t count = std::min(kRows, support.size() - s);
       for (std::size_t r = 0; r < count; ++r) {
-        const HeldRow row = store.hold(rows[support[s + r]], blocks, {}, 1);
+        const std::int32_t mine = rows[support[s + r]];
+        if (!store.has(mine, blocks)) {
+          next.clear();
+          for (std::size_t t = s + r + 1; t < support.size() && next.size() < kQueries; ++t) {
+            next.push_back(rows[support[t]]);
+          }
+        }
+        const HeldRow row = store.hold(mine, blocks, next, 1);
         float* to = values.data() + r * queries.size();
         for (const Run& run : runs) {
           to = std::copy_n(row.block(run.block) + run.offset, run.length, to);
