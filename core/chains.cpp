@@ -2,18 +2,13 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cmath>
-#include <condition_variable>
-#include <deque>
-#include <exception>
 #include <mutex>
-#include <system_error>
-#include <thread>
 #include <utility>
 
 #include "folds.hpp"
 #include "smo.hpp"
+#include "workers.hpp"
 
 namespace onefit {
 namespace {
@@ -104,69 +99,35 @@ void solve_chains(const std::vector<Chain>& chains, bool cold, const Settings& s
     return;
   }
 
-  StopFlag stop;
+  Workers pool;
   std::mutex mutex;
-  std::condition_variable changed;
-  std::deque<Step> ready;
-  std::size_t running = workers;
+  std::vector<Step> ready;
   std::atomic<std::size_t> next{0};
-  std::exception_ptr failure;
   const auto work = [&] {
-    try {
-      for (std::size_t c = next++; c < chains.size() && !stop.requested(); c = next++) {
-        solve_chain(chains[c], cold, inner, chains[c].store->spare_bytes() / workers, stop,
-                    [&](std::size_t k, Solution&& solution) {
+    for (std::size_t c = next++; c < chains.size() && !pool.stop.requested(); c = next++) {
+      solve_chain(chains[c], cold, inner, chains[c].store->spare_bytes() / workers, pool.stop,
+                  [&](std::size_t k, Solution&& solution) {
+                    {
                       const std::lock_guard lock(mutex);
                       ready.push_back({c, k, std::move(solution)});
-                      changed.notify_one();
-                      return false;
-                    });
-      }
-    } catch (...) {
-      const std::lock_guard lock(mutex);
-      failure = std::current_exception();
-      stop.raise();
+                    }
+                    pool.notify();
+                    return false;
+                  });
     }
-    const std::lock_guard lock(mutex);
-    --running;
-    changed.notify_one();
-  };
-  std::vector<std::thread> pool;
-  pool.reserve(workers);
-  try {
-    for (std::size_t w = 0; w < workers; ++w) pool.emplace_back(work);
-  } catch (const std::system_error&) {
-    // The system gives no more threads: those that started do all the work, or this one does.
-    const std::lock_guard lock(mutex);
-    running -= workers - pool.size();
-  }
-  if (pool.empty()) {
-    running = 1;
-    work();
-  }
-  const auto join = [&] {
-    stop.raise();
-    for (std::thread& thread : pool) thread.join();
   };
   bool stopped = false;
-  try {
-    std::unique_lock lock(mutex);
-    while (running > 0 || !ready.empty()) {
-      if (ready.empty()) changed.wait_for(lock, std::chrono::milliseconds(50));
-      std::deque<Step> some = std::exchange(ready, {});
-      lock.unlock();
-      for (Step& step : some) {
-        stopped = stopped || finished(step.chain, step.step, std::move(step.solution));
-      }
-      if (stopped || interrupt.requested()) stop.raise();
-      lock.lock();
+  pool.run(workers, work, [&] {
+    std::vector<Step> some;
+    {
+      const std::lock_guard lock(mutex);
+      some.swap(ready);
     }
-  } catch (...) {
-    join();
-    throw;
-  }
-  join();
-  if (failure) std::rethrow_exception(failure);
+    for (Step& step : some) {
+      stopped = stopped || finished(step.chain, step.step, std::move(step.solution));
+    }
+    if (stopped || interrupt.requested()) pool.stop.raise();
+  });
 }
 
 }  // namespace onefit

@@ -2,14 +2,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
-#include <condition_variable>
-#include <exception>
 #include <mutex>
-#include <system_error>
-#include <thread>
 
 #include "smo.hpp"
+#include "workers.hpp"
 
 namespace onefit {
 namespace {
@@ -129,53 +125,19 @@ std::vector<Solution> in_parallel(KernelStore& store, std::size_t count, const S
     return solutions;
   }
 
-  StopFlag stop;
-  std::mutex mutex;
-  std::condition_variable ended;
-  std::size_t running = workers;
+  Workers pool;
   std::atomic<std::size_t> next{0};
-  std::exception_ptr failure;
   const auto work = [&] {
-    try {
-      for (std::size_t k = next++; k < count && !stop.requested(); k = next++) {
-        Part part(stop, total, count);
-        solutions[k] = one(k, inner, store.spare_bytes() / workers, part);
-        part.reached(1.0);
-      }
-    } catch (...) {
-      const std::lock_guard lock(mutex);
-      failure = std::current_exception();
-      stop.raise();
+    for (std::size_t k = next++; k < count && !pool.stop.requested(); k = next++) {
+      Part part(pool.stop, total, count);
+      solutions[k] = one(k, inner, store.spare_bytes() / workers, part);
+      part.reached(1.0);
     }
-    const std::lock_guard lock(mutex);
-    --running;
-    ended.notify_one();
   };
-  std::vector<std::thread> pool;
-  pool.reserve(workers);
-  try {
-    for (std::size_t w = 0; w < workers; ++w) pool.emplace_back(work);
-  } catch (const std::system_error&) {
-    // The system gives no more threads: those that started do all the work, or this one does.
-    const std::lock_guard lock(mutex);
-    running -= workers - pool.size();
-  }
-  if (pool.empty()) {
-    running = 1;
-    work();
-  }
-  {
-    std::unique_lock lock(mutex);
-    while (running > 0) {
-      ended.wait_for(lock, std::chrono::milliseconds(50));
-      lock.unlock();
-      interrupt.reached(total.load(std::memory_order_relaxed));
-      if (interrupt.requested()) stop.raise();
-      lock.lock();
-    }
-  }
-  for (std::thread& thread : pool) thread.join();
-  if (failure) std::rethrow_exception(failure);
+  pool.run(workers, work, [&] {
+    interrupt.reached(total.load(std::memory_order_relaxed));
+    if (interrupt.requested()) pool.stop.raise();
+  });
   return solutions;
 }
 

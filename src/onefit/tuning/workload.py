@@ -240,25 +240,29 @@ class Workload:
         return solutions, numbers
 
     def _together(self, chains: list[Chain], how: _How, take: Taker) -> None:
-        began = perf_counter()
-        solutions, _ = self._solve(chains, how)
-        seconds = perf_counter() - began
-        every = 1 + sum(s.n_iter for steps in solutions for s in steps)
-        solved = []
-        for chain in chains:
-            n = len(chain.part.problems)
-            mine, solutions = solutions[:n], solutions[n:]
-            # Time went where the iterations are.
-            share = sum(s.n_iter for steps in mine for s in steps) / every
-            steps = [list(of_pairs) for of_pairs in zip(*mine, strict=True)]
-            cells = list(range(chain.n_cells))
-            solved.append(SolvedSteps(chain, cells, steps, share * seconds))
-        if self._threads > 1 and any(len(chain.part.problems) > 1 for chain in chains):
-            # Values of held-out rows are sums over kernel rows, which the core computes.
-            with blas_threads(1), ThreadPoolExecutor(self._threads) as pool:
-                list(pool.map(take.prepare, solved))
-        for some in solved:
-            take(some)
+        """Chain by chain: what is known of one is scored while others are solved."""
+        numbers = [c for c, chain in enumerate(chains) for _ in chain.part.problems]
+        first = [numbers.index(c) for c in range(len(chains))]
+        found: list[list[dict[int, _core.Solution]]] = [
+            [{} for _ in chain.candidates] for chain in chains
+        ]
+        missing = [chain.n_cells * len(chain.part.problems) for chain in chains]
+        last = perf_counter()
+
+        def finished(number: int, step: int, solution: _core.Solution) -> bool:
+            nonlocal last
+            c = numbers[number]
+            found[c][step][number - first[c]] = solution
+            missing[c] -= 1
+            if missing[c] == 0:
+                steps = [[pairs[k] for k in range(len(pairs))] for pairs in found[c]]
+                found[c].clear()
+                cells = list(range(chains[c].n_cells))
+                take(SolvedSteps(chains[c], cells, steps, perf_counter() - last))
+                last = perf_counter()
+            return False
+
+        self._solve(chains, how, finished)
 
     def _stream(self, chains: list[Chain], how: _How, take: Taker) -> None:
         waiting: dict[tuple[int, int], dict[int, _core.Solution]] = defaultdict(dict)
