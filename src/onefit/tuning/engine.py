@@ -227,6 +227,13 @@ class Engine:
             take(cell, outcome, None)
 
 
+class PlainEngine(Engine):
+    """Runs the cells of any estimator by scikit-learn."""
+
+    def _can_share(self) -> bool:
+        return False
+
+
 class _NotTakenError(Exception):
     """A cell was solved and scored, and could not be handed on; the cause says why."""
 

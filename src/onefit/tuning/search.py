@@ -26,9 +26,9 @@ from onefit.estimators.base import KernelMachine
 from onefit.model_selection.pipelines import last_machine
 from onefit.model_selection.processes import worker_processes
 from onefit.report.progress import is_shown
-from onefit.tuning.checkpoint import Checkpoint, check_path
+from onefit.tuning.checkpoint import Checkpoint, check_path, check_repeatable
 from onefit.tuning.choices import best_by_value, one_standard_error, simplest, warn_at_edges
-from onefit.tuning.engine import Engine
+from onefit.tuning.engine import Engine, PlainEngine
 from onefit.tuning.ledger import SearchLedger
 from onefit.tuning.out_of_fold import OutOfFold, calibrated_classifier
 from onefit.tuning.processes import ProcessEngine
@@ -113,35 +113,24 @@ class SharedSearch:
         self, calls: Iterable[Call], candidates: list[dict[str, Any]], folds: Folds
     ) -> list[Outcome]:
         """In the place of ``joblib.Parallel``: all calls, in scikit-learn's order."""
-        parallel = Parallel(n_jobs=self.n_jobs, pre_dispatch=self.pre_dispatch)
+        ours = is_ours(self.estimator)
         if self.checkpoint is not None:
             check_path(self.checkpoint)
-        if not is_ours(self.estimator):
-            if self.screen is not None:
-                raise ValueError(
-                    f"screen={self.screen!r} is for SVC, NuSVC, SVR and NuSVR of onefit and for "
-                    f"pipelines that end in one; got {type(self.estimator).__name__}. Give "
-                    "screen=None."
-                )
+            check_repeatable(self, folds.cv)
+        if not ours and self.screen is not None:
+            raise ValueError(
+                f"screen={self.screen!r} is for SVC, NuSVC, SVR and NuSVR of onefit and for "
+                f"pipelines that end in one; got {type(self.estimator).__name__}. Give "
+                "screen=None."
+            )
+        parallel = Parallel(n_jobs=self.n_jobs, pre_dispatch=self.pre_dispatch)
+        if not ours and self.checkpoint is None:
             return list(parallel(calls))
         request, calls = Request.of(calls, candidates, folds.drawn, self.estimator)
         if request is None:
             return list(parallel(calls))
-        watched = self.progress or (_num_samples(request.X) >= LONG and is_shown(self.progress))
-        n_jobs = self.n_jobs or getattr(self.estimator, "n_jobs", None)
-        how: dict[str, Any] = {
-            "n_jobs": n_jobs,
-            "cold": self.seeding == "none",
-            "one_by_one": bool(self.checkpoint is not None or request.contexts or watched),
-            "comes_back": self.screen is not None,
-        }
-        processes = worker_processes(n_jobs, request.n_cells)
-        engine = (
-            ProcessEngine(request, processes=processes, **how)
-            if processes > 1
-            else Engine(request, **how)
-        )
-        if not engine.machines:
+        engine = self._engine(request) if ours else PlainEngine(request, n_jobs=self.n_jobs)
+        if not engine.machines and self.checkpoint is None:
             return list(parallel(calls))
         with ExitStack() as open_files:
             checkpoint = None
@@ -152,16 +141,31 @@ class SharedSearch:
             open_files.callback(runner.close)
             self._run_cells(request, engine, runner)
         self.ledger_ = runner.ledger
-        self._out_of_fold = runner.out_of_fold
+        if engine.machines:
+            self._out_of_fold = runner.out_of_fold
         return runner.in_order()
+
+    def _engine(self, request: Request) -> Engine:
+        watched = self.progress or (_num_samples(request.X) >= LONG and is_shown(self.progress))
+        n_jobs = self.n_jobs or getattr(self.estimator, "n_jobs", None)
+        how: dict[str, Any] = {
+            "n_jobs": n_jobs,
+            "cold": self.seeding == "none",
+            "one_by_one": bool(self.checkpoint is not None or request.contexts or watched),
+            "comes_back": self.screen is not None,
+        }
+        processes = worker_processes(n_jobs, request.n_cells)
+        if processes > 1:
+            return ProcessEngine(request, processes=processes, **how)
+        return Engine(request, **how)
 
     def _run_cells(self, request: Request, engine: Engine, runner: Runner) -> None:
         """All of them, or those that may matter."""
         limit = largest_score(request.option("scorer"), self.refit)
-        if self.screen is None or limit is None:
+        if self.screen is None or limit is None or not engine.machines:
             runner.run(request.cells)
             return
-        errors = estimated_errors(request, engine)
+        errors = estimated_errors(request, engine, runner.checkpoint)
         race = Race(runner, *limit)
         race.run(np.argsort(errors, kind="stable").tolist())
         self._dropped[:] = [k in race.dropped for k in range(len(request.candidates))]
