@@ -26,6 +26,7 @@ from onefit.estimators.base import KernelMachine
 from onefit.model_selection.pipelines import last_machine
 from onefit.model_selection.processes import worker_processes
 from onefit.report.progress import is_shown
+from onefit.seeding import STRATEGIES
 from onefit.tuning.checkpoint import Checkpoint, check_path, check_repeatable
 from onefit.tuning.choices import best_by_value, one_standard_error, simplest, warn_at_edges
 from onefit.tuning.engine import Engine, PlainEngine
@@ -180,6 +181,12 @@ class SharedSearch:
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
         """Run all candidates; see scikit-learn's class."""
+        if isinstance(self.seeding, str) and self.seeding in STRATEGIES.keys() - set(SEEDINGS):
+            raise ValueError(
+                f"seeding={self.seeding!r} is one of cross_validate, where folds start from one "
+                "another. In a search every cell has a nearer neighbour, the next smaller C of its "
+                "fold: seeding must be 'auto', to start there, or 'none'."
+            )
         for name in ("ledger_", "_out_of_fold", "best_index_1se_", "best_params_1se_"):
             self.__dict__.pop(name, None)  # of an earlier search
         super().fit(X, y, **params)  # type: ignore[misc]
@@ -274,15 +281,18 @@ return_train_score
         back end without shared memory, processes that are given some of the kernels each.
     seeding : {"auto", "none"}, default="auto"
         Where a cell starts: from the next smaller C of its fold and kernel, or from nothing. It
-        never changes the answer.
+        never changes the answer. (The ways of :func:`onefit.cross_validate`, from fold to fold,
+        take more iterations here than a start from nothing.)
     checkpoint : str or path, default=None
-        A file that every finished cell is written to at once. A search that was stopped, killed
-        even, goes on from there when it is fitted again; a file of another search is refused.
+        A file that every finished cell is written to at once, of any estimator. A search that was
+        stopped, killed even, goes on from there when it is fitted again; a file of another search,
+        or of another version, is refused.
     screen : {"approximate"} or None, default=None
         "approximate" ranks all candidates by approximate leave-one-out, cross-validates the best,
         and drops another as soon as its folds show that it cannot become the best any more: the
         choice is that of the full search. ``cv_results_["dropped"]`` says which; they have no mean
-        score. Nothing is dropped where ``refit`` is a function, or a score has no known maximum.
+        score. Nothing is dropped where ``refit`` is a function, where it is False and there are
+        several scores, or where a score has no known maximum.
     progress : bool or None, default=None
         Whether to show a progress bar. None shows it in a terminal or notebook when the work is
         long. scikit-learn's callbacks work, too.
@@ -360,42 +370,34 @@ refit_time_, multimetric_, classes_, n_features_in_, feature_names_in_
 class RandomizedSearchCV(SharedSearch, model_selection.RandomizedSearchCV):  # type: ignore[misc]
     """A search over drawn parameters: :class:`sklearn.model_selection.RandomizedSearchCV`, faster.
 
-    As :class:`onefit.GridSearchCV`. Candidates share kernels where they share a gamma: draw it from
-    a list rather than from a distribution. A checkpoint needs a ``random_state``.
+    As :class:`onefit.GridSearchCV`, whose docstring has the details. Candidates share kernels where
+    they share a gamma: draw it from a list rather than from a distribution.
 
     Parameters
     ----------
     estimator, param_distributions, n_iter, scoring, refit, cv, verbose, pre_dispatch, \
 random_state, error_score, return_train_score
         As in scikit-learn.
-    n_jobs : int or None, default=None
-        Threads that share the kernels; in a ``joblib.parallel_config(backend="loky")``, or another
-        back end without shared memory, processes that are given some of the kernels each.
-    seeding : {"auto", "none"}, default="auto"
-        Where a cell starts: from the next smaller C of its fold and kernel, or from nothing. It
-        never changes the answer.
-    checkpoint : str or path, default=None
-        A file that every finished cell is written to at once. A search that was stopped, killed
-        even, goes on from there when it is fitted again; a file of another search is refused.
-    screen : {"approximate"} or None, default=None
-        "approximate" ranks all candidates by approximate leave-one-out, cross-validates the best,
-        and drops another as soon as its folds show that it cannot become the best any more: the
-        choice is that of the full search. ``cv_results_["dropped"]`` says which; they have no mean
-        score. Nothing is dropped where ``refit`` is a function, or a score has no known maximum.
-    progress : bool or None, default=None
-        Whether to show a progress bar. None shows it in a terminal or notebook when the work is
-        long. scikit-learn's callbacks work, too.
+    n_jobs, seeding, checkpoint, screen, progress
+        As in :class:`onefit.GridSearchCV`. A checkpoint needs a ``random_state``.
 
     Attributes
     ----------
     cv_results_, best_estimator_, best_score_, best_params_, best_index_, scorer_, n_splits_, \
 refit_time_, multimetric_, classes_, n_features_in_, feature_names_in_
-        As in scikit-learn. Cells that are solved together share their time by their iterations.
-    best_index_1se_, best_params_1se_ : int, dict
-        The most regular of all candidates whose score is within one standard error of the best (of
-        those that were not dropped): the smallest C, then the smallest gamma.
-    ledger_ : SearchLedger
-        What was reused and what was paid; printed, a table.
+        As in scikit-learn.
+    best_index_1se_, best_params_1se_, ledger_
+        As in :class:`onefit.GridSearchCV`.
+
+    Examples
+    --------
+    >>> from scipy.stats import loguniform
+    >>> from sklearn.datasets import load_iris
+    >>> from onefit import SVC, RandomizedSearchCV
+    >>> ranges = {"C": loguniform(0.1, 100), "gamma": [0.01, 0.1, 1]}
+    >>> search = RandomizedSearchCV(SVC(), ranges, n_iter=20, random_state=0)
+    >>> search.fit(*load_iris(return_X_y=True)).n_splits_
+    5
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
