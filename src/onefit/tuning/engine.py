@@ -140,7 +140,16 @@ class Engine:
         self, X: Any, y: Any, weights: Any, splits: Any, machines: dict[int, KernelMachine]
     ) -> Workload | None:
         try:
-            return Workload(X, y, weights, splits, machines, threads=self._threads, cold=self._cold)
+            return Workload(
+                X,
+                y,
+                weights,
+                splits,
+                machines,
+                threads=self._threads,
+                cold=self._cold,
+                comes_back=self._comes_back,
+            )
         except (TypeError, ValueError):  # for scikit-learn to say, fold by fold
             return None
 

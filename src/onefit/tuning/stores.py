@@ -2,7 +2,9 @@
 
 RBF kernels share squared distances: their rows are exponentials of one store's. As many kernels are
 kept as fit into the budget, the last used ones; others are evaluated again when they come back.
-That changes what a search costs, not what it finds.
+That changes what a search costs, not what it finds. The memory of a kernel that nobody will ask for
+again serves the next: fresh memory is cleared by the system first, which takes some machines as
+long as the kernel.
 """
 
 from __future__ import annotations
@@ -50,6 +52,11 @@ class Stores:
     def entries_evaluated(self) -> int:
         """Kernel entries, and distances, so far."""
         return self._evaluated + sum(store.entries_evaluated for store in self._all())
+
+    def forget_kernels(self) -> None:
+        """Let go of all kernels; squared distances stay."""
+        self._evaluated += sum(store.entries_evaluated for store in self._kept.values())
+        self._kept.clear()
 
     def _all(self) -> list[_core.KernelStore]:
         shared = [] if self._distances is None else [self._distances]

@@ -95,7 +95,9 @@ class Workload:
         *,
         threads: int,
         cold: bool = False,
+        comes_back: bool = False,
     ) -> None:
+        """``comes_back``: more chains of the same kernels may be asked for later."""
         first = next(iter(machines.values()))
         checker = copy(first)
         self.given = X
@@ -103,7 +105,7 @@ class Workload:
         self.weights = checker._check_weights(sample_weight, self.X)
         self.splits = splits
         self.machines = machines
-        self._threads, self._cold = threads, cold
+        self._threads, self._cold, self._comes_back = threads, cold, comes_back
         self._families: dict[Any, Family] = {}
         self._family_of: dict[int, Family] = {}
         for number, machine in machines.items():
@@ -190,7 +192,13 @@ class Workload:
                 )
                 for chain in same:
                     chain.store = store
-            yield [chain for _, same in some for chain in same]
+            batch = [chain for _, same in some for chain in same]
+            yield batch
+            if not self._comes_back:
+                for chain in batch:
+                    del chain.store
+                del store
+                self.stores.forget_kernels()
 
     def _at_a_time(self, chains: list[Chain]) -> int:
         """How many kernels: enough to keep the threads busy, and no more of them than fit."""
