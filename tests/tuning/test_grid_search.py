@@ -264,6 +264,30 @@ def test_candidates_that_are_not_valid():
         GridSearchCV(SVC(), {"D": [1.0]}).fit(X, y)
 
 
+@pytest.mark.parametrize("in_pipeline", [False, True])
+def test_a_candidate_that_does_not_suit_the_data_is_alone_in_that(in_pipeline):
+    """It is scikit-learn's to say something about; the others are shared as ever."""
+    X, y = classes()
+    y[:50] = 0  # few of the second class: at most 0.57 is possible for nu
+    cases = [
+        (SVC(), "class_weight", [{5: 1.0}, None, {0: 2.0}], 1),
+        (NuSVC(), "nu", [0.99, 0.1, 0.2], 1),
+        (SVC(), "probability", [False, True], 1),
+        (SVC(), "probability", [True, False], 1),
+    ]
+    for machine, name, values, n_bad in cases:
+        grid = {name: values, "gamma": [0.1, 0.5]}
+        if in_pipeline:
+            machine = Pipeline([("scale", StandardScaler()), ("svm", machine)])
+            grid = {f"svm__{key}": tried for key, tried in grid.items()}
+        with pytest.warns(match="fits failed"):
+            search = GridSearchCV(machine, grid, cv=3).fit(X, y)
+        assert search.ledger_.by_sklearn == 2 * n_bad * 3
+        assert search.ledger_.cells == 2 * (len(values) - n_bad) * 3
+        failed = np.isnan(search.cv_results_["mean_test_score"])
+        assert failed.sum() == 2 * n_bad
+
+
 def test_overlapping_and_repeated_folds():
     X, y = classes()
     rows = np.arange(len(y))
