@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from importlib import metadata
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -232,7 +233,19 @@ class SharedSearch:
                 "Out-of-fold values are those of SVC, NuSVC, SVR and NuSVR of onefit, and of "
                 "pipelines that end in one; for others see cross_val_predict."
             )
-        return self._out_of_fold.of(self.best_index_ if index is None else index)
+        n = len(self.cv_results_["params"])
+        if index is None:
+            if self.multimetric_ and not self.refit:
+                raise ValueError(
+                    f"With several scores and refit=False no candidate is the best: index must be "
+                    f"the number of one, from 0 to {n - 1}."
+                )
+            index = self.best_index_
+        if not isinstance(index, Integral) or not 0 <= index < n:
+            raise ValueError(
+                f"index must be the number of a candidate, from 0 to {n - 1}; got {index!r}."
+            )
+        return self._out_of_fold.of(int(index))
 
     def calibrated(self, method: str = "sigmoid") -> CalibratedClassifierCV:
         """The best estimator with probabilities, from the out-of-fold values: no further fits.
@@ -241,14 +254,16 @@ class SharedSearch:
         ----------
         method : {"sigmoid", "isotonic"}, default="sigmoid"
             As in :class:`sklearn.calibration.CalibratedClassifierCV`, whose result with
-            ``ensemble=False`` and the folds of this search it is.
+            ``ensemble=False``, the folds of this search and no weights it is.
 
         Returns
         -------
         classifier : CalibratedClassifierCV
             Fitted.
         """
-        check_is_fitted(self, "best_estimator_")
+        check_is_fitted(self, "cv_results_")
+        if not self.refit:
+            raise ValueError(f"There is no best estimator to calibrate with refit={self.refit!r}.")
         if not is_classifier(self.best_estimator_):
             raise ValueError("Only classifiers can be calibrated; this is a regressor.")
         values, kept = self.out_of_fold(), self._out_of_fold
