@@ -264,6 +264,24 @@ def test_candidates_that_are_not_valid():
         GridSearchCV(SVC(), {"D": [1.0]}).fit(X, y)
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("scoring", [None, "f1_macro"])
+def test_candidates_that_cannot_predict(n_classes, scoring):
+    X, y = classes(n_classes=n_classes)
+    grid = {"break_ties": [True, False], "decision_function_shape": ["ovo", "ovr"]}
+    with pytest.warns(match="break_ties must be False"):
+        ours, other = both(SVC(tol=TOL), grid, X, y, cv=3, scoring=scoring)
+    check_same_search(ours, other)
+    assert ours.best_params_ == {"break_ties": True, "decision_function_shape": "ovr"}
+
+
+def test_scorers_that_ask_for_more_name_the_machine():
+    X, y = classes(n_classes=3)
+    search = GridSearchCV(SVC(), GRID, scoring="roc_auc_ovr", error_score="raise")
+    with pytest.raises(AttributeError, match=r"SVC has none of the following.*predict_proba"):
+        search.fit(X, y)
+
+
 @pytest.mark.parametrize("in_pipeline", [False, True])
 def test_a_candidate_that_does_not_suit_the_data_is_alone_in_that(in_pipeline):
     """It is scikit-learn's to say something about; the others are shared as ever."""
