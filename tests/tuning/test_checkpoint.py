@@ -5,6 +5,7 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -128,10 +129,59 @@ def test_functions_are_told_apart(tmp_path):
     assert search.ledger_.resumed == 18
     with pytest.raises(ValueError, match="these differ: scoring"):
         search.set_params(scoring=lambda estimator, X, y: -estimator.C).fit(X, y)
-    other = GridSearchCV(SVC(), GRID, cv=3, checkpoint=tmp_path / "other.db")
-    other.set_params(scoring=make_scorer(lambda a, b: 1.0)).fit(X, y)
+
+
+def accuracy(labels, found, *, factor=1.0):
+    return factor * np.mean(labels == found)
+
+
+def scaled(factor):
+    return lambda labels, found: factor * np.mean(labels == found)
+
+
+@pytest.mark.parametrize(
+    "score",
+    [
+        lambda factor: make_scorer(partial(accuracy, factor=factor)),
+        lambda factor: make_scorer(accuracy, factor=factor),
+        lambda factor: make_scorer(scaled(factor)),
+        lambda factor: make_scorer(lambda a, b, factor=factor: factor * np.mean(a == b)),
+    ],
+)
+def test_functions_are_told_apart_by_what_they_are_given(tmp_path, score):
+    search = GridSearchCV(SVC(), GRID, cv=3, checkpoint=tmp_path / "search.db")
+    search.set_params(scoring=score(1.0)).fit(X, y)
+    assert search.set_params(scoring=score(1.0)).fit(X, y).ledger_.resumed == 18
     with pytest.raises(ValueError, match="these differ: scoring"):
-        other.set_params(scoring=make_scorer(lambda a, b: 2.0)).fit(X, y)
+        search.set_params(scoring=score(2.0)).fit(X, y)
+
+
+TEXTS = """
+from functools import partial
+from sklearn.metrics import make_scorer
+from onefit.tuning.checkpoint import _text
+
+def score(labels, found, least=frozenset({"a", "b", "c"})):
+    return sum(label in {"x", "y", "z"} for label in labels)
+
+print(_text(make_scorer(partial(score, least=1))))
+print(_text(make_scorer(lambda a, b: [c in {"one", "two", "three"} for c in a])))
+"""
+
+
+def test_functions_are_known_again_in_another_process():
+    """Whose hashes of strings, and so the order of sets, are others."""
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", TEXTS],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(found) == 1
 
 
 @pytest.mark.parametrize("what", OTHERS)

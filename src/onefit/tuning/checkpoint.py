@@ -14,8 +14,9 @@ import os
 import sqlite3
 import zlib
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from types import CodeType, TracebackType
+from types import CellType, CodeType, TracebackType
 from typing import Any, Self
 
 import joblib
@@ -222,6 +223,8 @@ def _text(value: Any) -> str:
         return f"{{{inner}}}"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_text, value))}]"
+    if isinstance(value, set | frozenset):  # it has another order in every process
+        return f"{{{', '.join(sorted(map(_text, value)))}}}"
     if isinstance(value, np.ndarray):
         return str(joblib.hash(value))
     if hasattr(value, "_scorers"):
@@ -229,19 +232,39 @@ def _text(value: Any) -> str:
     if isinstance(value, np.generic):
         return repr(value.item())
     if isinstance(value, _BaseScorer):
-        return f"{value!r} of {_text(value._score_func)}"
+        how = [value._sign, value._response_method, value._kwargs]
+        return f"scorer {_text([value._score_func, *how])}"
+    if isinstance(value, partial):
+        return f"partial {_text([value.func, value.args, value.keywords])}"
     if callable(value) and hasattr(value, "__qualname__"):
-        return f"{value.__module__}.{value.__qualname__}{_code(getattr(value, '__code__', None))}"
+        return f"{value.__module__}.{value.__qualname__}{_code_of(value)}"
     text = repr(value)
     return type(value).__qualname__ if " at 0x" in text else text
 
 
-def _code(code: CodeType | None) -> str:
+def _code_of(function: Any) -> str:
     """A hash of what a function of the user does; those of scikit-learn come with its version."""
+    code = getattr(function, "__code__", None)
     if code is None or f"{os.sep}sklearn{os.sep}" in code.co_filename:
         return ""
-    constants = [_code(c) if isinstance(c, CodeType) else repr(c) for c in code.co_consts]
-    return f" {joblib.hash((code.co_code, code.co_names, constants))}"
+    cells = function.__closure__ or ()
+    given = [_text(value) for value in (function.__defaults__, *map(_contents, cells))]
+    return f" {joblib.hash([_code(code), given])}"
+
+
+def _code(code: CodeType) -> list[Any]:
+    return [code.co_code, code.co_names, [_constant(value) for value in code.co_consts]]
+
+
+def _constant(value: Any) -> Any:
+    return _code(value) if isinstance(value, CodeType) else _text(value)
+
+
+def _contents(cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # it is empty yet
+        return None
 
 
 def _number(value: Any) -> Any:
