@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from sklearn.base import clone
 from sklearn.datasets import make_classification, make_regression
 from sklearn.decomposition import PCA
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
@@ -168,7 +169,7 @@ def test_pipelines(name, n_classes):
             ours.cv_results_["params"], ours.cv_results_["split1_test_score"], strict=True
         ):
             train, test = list(StratifiedKFold(3).split(X, y))[1]
-            machine = PIPELINES[name][0].set_params(**parameters)
+            machine = clone(estimator).set_params(**clone(parameters, safe=False))
             assert machine.fit(X[train], y[train]).score(X[test], y[test]) == score
         return
     _, other = both(estimator, grid, X, y, cv=3, return_train_score=True)
