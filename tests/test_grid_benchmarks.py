@@ -1,5 +1,6 @@
 """The grid benchmarks: what is chosen is tried on rows that the search has not seen."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,8 @@ from benchmarks.datasets.grids import COMMON, OWN  # noqa: E402
 from benchmarks.machines import all_machines  # noqa: E402
 from benchmarks.record import CaseRecord, Entry  # noqa: E402
 from benchmarks.rivals import all_rivals  # noqa: E402
+from benchmarks.rivals.base import Grid  # noqa: E402
+from benchmarks.rivals.liquidsvm import own_cores  # noqa: E402
 from benchmarks.subjects import all_subjects  # noqa: E402
 from benchmarks.subjects.base import Outcome  # noqa: E402
 from benchmarks.subjects.unseen_grid import UnseenGrid  # noqa: E402
@@ -63,13 +66,22 @@ def test_both_are_given_the_grid_of_liquidsvm():
     grid = subject._grid(case)
     assert len(grid.C) == len(grid.gamma) == 10
     model = LIQUIDSVM._model(case, SETTINGS, StratifiedKFold(5), grid)
-    given, own = (
-        np.asarray(m.train())
-        for m in (model, LIQUIDSVM._model(case, SETTINGS, StratifiedKFold(5), None))
-    )
+    default = LIQUIDSVM._model(case, SETTINGS, StratifiedKFold(5), None)
+    with own_cores():
+        given, own = np.asarray(model.train()), np.asarray(default.train())
     first = given[:, 2] == 0
     np.testing.assert_allclose(np.unique(given[first, 5]), np.unique(own[first, 5]), rtol=0.05)
     np.testing.assert_allclose(np.unique(given[:, 3]), np.unique(own[:, 3]), rtol=1e-5)
     answer = subject.answer(LIQUIDSVM, subject.run(LIQUIDSVM, case, SETTINGS), case)
     assert answer > 0.6
     assert subject.judge(LIQUIDSVM, answer, 0.7, case).outcome is Outcome.OTHER
+
+
+@pytest.mark.skipif(not LIQUIDSVM.available()[0], reason="liquidSVM is not installed")
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="threads have no cores here")
+def test_who_comes_after_liquidsvm_has_all_cores():
+    case, settings = case_of(), Settings(2, 1e-3, None)
+    cores = os.sched_getaffinity(0)
+    model = LIQUIDSVM.chosen(case, settings, StratifiedKFold(3), Grid([1.0, 10.0], [0.1, 1.0]))
+    LIQUIDSVM.predictions(model, case, case.X)
+    assert os.sched_getaffinity(0) == cores

@@ -5,8 +5,11 @@ Its SVM has no offset and its own stopping rule, so it solves another problem.
 
 from __future__ import annotations
 
+import os
 import sysconfig
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -21,6 +24,20 @@ BYTES_PER_ENTRY = 12  # measured: 655 MB for 7,400 rows
 
 # Columns of its table of all fits.
 FOLD, LENGTH, LAMBDA, ERROR = 2, 3, 5, 7
+
+
+@contextmanager
+def own_cores() -> Iterator[None]:
+    """It binds the thread that calls it to one core, which threads started later inherit: without
+    this, whoever takes the next turn would have that core only, whatever number it is told."""
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    cores = os.sched_getaffinity(0)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, cores)
 
 
 class LiquidSvm(Rival):
@@ -63,8 +80,9 @@ class LiquidSvm(Rival):
             RETRAIN_METHOD="SELECT_ON_EACH_FOLD",
             threads=settings.threads,
         )
-        model.train()
-        model.select()
+        with own_cores():
+            model.train()
+            model.select()
         return model
 
     def search(
@@ -73,7 +91,8 @@ class LiquidSvm(Rival):
         """Its own search with as many folds, which it draws itself."""
         model = self._model(case, settings, cv, grid)
         # Lines of folds, gammas and costs, the last changing fastest.
-        errors = np.asarray(model.train())[:, ERROR]
+        with own_cores():
+            errors = np.asarray(model.train())[:, ERROR]
         scores = 1.0 - errors.reshape(-1, len(grid.gamma), len(grid.C)).mean(axis=0)
         g, c = np.unravel_index(int(scores.argmax()), scores.shape)
         return scores.T.ravel(), {"C": grid.C[c], "gamma": grid.gamma[g]}
@@ -81,8 +100,9 @@ class LiquidSvm(Rival):
     def chosen(self, case: Case, settings: Settings, cv: Any, grid: Grid) -> Any:
         """Its own search; then, as is its default, the best model of each fold has a vote."""
         model = self._model(case, settings, cv, grid)
-        model.train()
-        model.select()
+        with own_cores():
+            model.train()
+            model.select()
         return model
 
     def own_grid(self, case: Case, settings: Settings, cv: Any) -> Grid:
@@ -92,7 +112,8 @@ class LiquidSvm(Rival):
         C = 1 / (2 lambda n) on n rows. Its lambdas follow the size of a fold, which may be one row
         more or less.
         """
-        table = np.asarray(self._model(case, settings, cv, None).train())
+        with own_cores():
+            table = np.asarray(self._model(case, settings, cv, None).train())
         table = table[table[:, FOLD] == 0]
         n = case.rows * (1 - 1 / cv.get_n_splits())
         C = 1 / (2 * n * np.unique(table[:, LAMBDA]))
@@ -118,7 +139,8 @@ class LiquidSvm(Rival):
     def predictions(self, model: Any, case: Case, X: Matrix) -> NDArray[Any]:
         # Its predict makes up labels of zero and then refuses them for two classes -1 and 1.
         made_up = np.resize(np.unique(case.y), X.shape[0])
-        labels, _ = model.test(X, made_up)
+        with own_cores():
+            labels, _ = model.test(X, made_up)
         return np.asarray(labels[:, 0]).astype(case.y.dtype)
 
 
