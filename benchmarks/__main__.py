@@ -59,6 +59,12 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--realisations", type=_positive(int), metavar="N", help="of loo-paper (default: 5)"
     )
+    parser.add_argument(
+        "--shape",
+        choices=("8x8", "10x10"),
+        default="8x8",
+        help="of grid: 10x10 refits, beside liquidSVM, and tries both on unseen rows",
+    )
     parser.add_argument("--min-rows", type=_positive(int), default=1, metavar="N")
     parser.add_argument("--max-rows", type=_positive(int), metavar="N")
     parser.add_argument(

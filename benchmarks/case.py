@@ -28,6 +28,7 @@ class Case:
     parameters: dict[str, float]  # of the machine, as scikit-learn calls them
     gamma: float
     folds: int | None = None  # of a cross-validation; None: as many as the command line says
+    unseen: tuple[Matrix, NDArray[Any]] | None = None  # rows to try the chosen model on
 
     @property
     def name(self) -> str:

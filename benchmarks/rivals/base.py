@@ -100,6 +100,10 @@ class Rival(ABC):
         """Search a grid and return the mean score of every candidate, and the best of them."""
         raise NotImplementedError(f"{self.name} cannot be given a grid")
 
+    def chosen(self, case: Case, settings: Settings, cv: Any, grid: Grid) -> Any:
+        """Search a grid and return the model that the library predicts with afterwards."""
+        raise NotImplementedError(f"{self.name} cannot be given a grid")
+
     def iterations(self, case: Case, settings: Settings, cv: Any) -> dict[str, int]:
         """Return the iterations of a cross-validation, by what the folds start from."""
         return {}
@@ -137,17 +141,22 @@ class SklearnFaced(Rival):
     def search(
         self, case: Case, settings: Settings, cv: Any, grid: Grid
     ) -> tuple[FloatArray, dict[str, float]]:
+        done = self._searched(case, settings, cv, grid, refit=False)
+        return np.asarray(done.cv_results_["mean_test_score"]), done.best_params_
+
+    def chosen(self, case: Case, settings: Settings, cv: Any, grid: Grid) -> Any:
+        return self._searched(case, settings, cv, grid, refit=True)
+
+    def search_class(self) -> Any:
         from sklearn.model_selection import GridSearchCV
 
-        return self._searched(GridSearchCV, case, settings, cv, grid)
+        return GridSearchCV
 
-    def _searched(
-        self, search: Any, case: Case, settings: Settings, cv: Any, grid: Grid
-    ) -> tuple[FloatArray, dict[str, float]]:
+    def _searched(self, case: Case, settings: Settings, cv: Any, grid: Grid, *, refit: bool) -> Any:
         estimator = self.estimator(case, settings)
-        options = {"cv": cv, "refit": False, "n_jobs": settings.threads}
-        done = search(estimator, grid.as_parameters(), **options).fit(case.X, case.y)
-        return np.asarray(done.cv_results_["mean_test_score"]), done.best_params_
+        options = {"cv": cv, "refit": refit, "n_jobs": settings.threads}
+        search = self.search_class()(estimator, grid.as_parameters(), **options)
+        return search.fit(case.X, case.y)
 
     def held_out(
         self, case: Case, settings: Settings, cv: Any, folds: list[int]

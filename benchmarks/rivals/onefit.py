@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ..case import Case, Settings
 from ..machines.base import FloatArray
-from .base import Grid, SklearnFaced, smallest
+from .base import SklearnFaced, smallest
 
 
 class Onefit(SklearnFaced):
@@ -42,12 +42,10 @@ class Onefit(SklearnFaced):
         splits = list(cv.split(case.X, case.y))
         return [(classes[test], values[test]) for _, test in (splits[fold] for fold in folds)]
 
-    def search(
-        self, case: Case, settings: Settings, cv: Any, grid: Grid
-    ) -> tuple[FloatArray, dict[str, float]]:
+    def search_class(self) -> Any:
         import onefit
 
-        return self._searched(onefit.GridSearchCV, case, settings, cv, grid)
+        return onefit.GridSearchCV
 
     def iterations(self, case: Case, settings: Settings, cv: Any) -> dict[str, int]:
         import onefit

@@ -2,7 +2,7 @@
 
 The grid is fixed before anything is timed: C = 2^-5, 2^-3 ... 2^9, and gamma = 2^-5 ... 2^2 times
 the one of all other benchmarks. ``--threads`` are workers: threads of onefit, processes of
-scikit-learn. No search refits.
+scikit-learn. No search refits. ``--shape 10x10`` is another subject (``unseen_grid.py``).
 
 Scores of two right answers may differ a little: a row whose decision value is as small as the
 tolerance can fall on either side. Of all rows a few (2 in 1,000, rounded up) may be right here and
@@ -12,6 +12,7 @@ near as that.
 
 from __future__ import annotations
 
+import argparse
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +26,7 @@ from ..machines.base import FloatArray
 from ..record import OURS
 from ..rivals.base import Grid, Rival
 from .base import Outcome, Subject, Verdict
+from .unseen_grid import UnseenGrid
 
 FOLDS = 5
 POWERS_OF_C = range(-5, 10, 2)
@@ -56,6 +58,9 @@ class GridSearch(Subject):
     )
     default_rivals = [OURS, "scikit-learn"]  # noqa: RUF012 (as in the base class)
     groups = [GRIDS]  # noqa: RUF012
+
+    def asked(self, options: argparse.Namespace) -> Subject:
+        return UnseenGrid() if options.shape == "10x10" else self
 
     def suits(self, rival: Rival, case: Case, settings: Settings) -> str | None:
         if type(rival).search is Rival.search:

@@ -206,6 +206,16 @@ def test_a_fold_that_cannot_be_fitted_has_the_error_score():
         cross_val_score(NuSVC(nu=0.5), X, y, cv=cv, error_score="raise")
 
 
+def test_a_machine_that_cannot_predict_has_the_error_score():
+    X, y = data("SVC, three classes", 60)
+    machine = SVC(gamma=0.1, break_ties=True, decision_function_shape="ovo")
+    with pytest.warns(match="break_ties must be False"):
+        assert np.isnan(cross_val_score(machine, X, y)).all()
+    for function in (cross_val_predict, onefit.leave_one_out):
+        with pytest.raises(ValueError, match="break_ties must be False"):
+            function(machine, X, y)
+
+
 def test_unknown_seeding():
     with pytest.raises(ValueError, match=r"seeding must be one of 'auto', 'none'.*; got 'best'"):
         cross_val_score(SVC(), *data("SVC", n=90), seeding="best")

@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_classification, make_regression
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
@@ -84,6 +85,25 @@ def test_calibration_is_that_of_scikit_learn(n_classes, method):
     assert calibrated.n_features_in_ == 5
     copy = pickle.loads(pickle.dumps(calibrated))
     assert_array_equal(copy.predict(X), calibrated.predict(X))
+
+
+def test_candidates_that_there_are_not():
+    X, y = classes()
+    search = GridSearchCV(SVC(), {"C": [1.0, 2.0]})
+    for method in (search.out_of_fold, search.calibrated):
+        with pytest.raises(NotFittedError):
+            method()
+    search.fit(X, y)
+    for index in (2, -1, 0.5, "best"):
+        with pytest.raises(ValueError, match=rf"from 0 to 1; got {index!r}"):
+            search.out_of_fold(index)
+    assert_array_equal(search.out_of_fold(np.int64(1)), search.out_of_fold(1))
+    search.set_params(scoring=["accuracy", "f1"], refit=False).fit(X, y)
+    with pytest.raises(ValueError, match="no candidate is the best"):
+        search.out_of_fold()
+    assert search.out_of_fold(0).shape == y.shape
+    with pytest.raises(ValueError, match="refit=False"):
+        search.calibrated()
 
 
 def test_only_classifiers_are_calibrated():

@@ -7,12 +7,13 @@ import pytest
 import sklearn.model_selection
 import sklearn.svm
 from numpy.testing import assert_allclose
+from scipy.stats import loguniform
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from onefit import SVC, GridSearchCV
+from onefit import SVC, GridSearchCV, RandomizedSearchCV
 from onefit.tuning import GridDisplay, LedgerDisplay
 
 pytestmark = pytest.mark.filterwarnings("ignore::onefit.tuning.EdgeOfGridWarning")
@@ -54,7 +55,7 @@ def test_heat_map(search, pyplot):
     assert display.ax_.get_xlabel() == "C"
     assert [text.get_text() for text in display.ax_.get_yticklabels()] == ["0.01", "0.1", "1"]
     labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
-    assert labels == ["within one standard error, simplest", "best"]
+    assert labels == ["best", "simplest within one standard error"]
     _, ax = pyplot.subplots()
     assert GridDisplay.from_search(search).plot(ax).ax_ is ax
 
@@ -77,6 +78,53 @@ def test_searches_of_scikit_learn_and_several_scores(pyplot):
     assert GridDisplay.from_search(search, metric="accuracy").metric == "accuracy"
     with pytest.raises(ValueError, match=r"metric must be one of 'accuracy', 'f1'; got 'auc'"):
         GridDisplay.from_search(search, metric="auc")
+
+
+def test_nothing_is_cut_off(search, pyplot):
+    """Legends are as wide as their words, also beside a small grid."""
+    small = GridSearchCV(SVC(), {"C": [1.0, 2.0], "gamma": [0.1, 1.0]}).fit(X, y)
+    for display in (GridDisplay.from_search(small), GridDisplay.from_search(search)):
+        display.plot()
+        display.figure_.canvas.draw()
+        whole = display.figure_.bbox
+        texts = [*display.ax_.get_legend().get_texts(), *display.ax_.get_xticklabels()]
+        for text in texts:
+            box = text.get_window_extent()
+            assert whole.x0 <= box.x0
+            assert box.x1 <= whole.x1
+            assert box.y1 <= whole.y1
+
+
+def test_a_random_search_is_points(pyplot):
+    ranges = {"C": loguniform(0.01, 100.0), "gamma": loguniform(0.01, 1.0)}
+    search = RandomizedSearchCV(SVC(), ranges, n_iter=12, random_state=0, cv=3).fit(X, y)
+    display = GridDisplay.from_search(search).plot()
+    [points] = display.ax_.collections
+    places = {tuple(place) for place in np.asarray(points.get_offsets())}
+    assert places == {(p["C"], p["gamma"]) for p in search.cv_results_["params"]}
+    assert display.ax_.get_xscale() == display.ax_.get_yscale() == "log"
+    star = display.ax_.lines[0]
+    assert star.get_xdata() == [search.best_params_["C"]]
+
+
+def test_scores_that_are_all_the_same_or_missing(pyplot):
+    grid = {"C": [1.0, 2.0], "gamma": [0.1, 1.0]}
+    search = GridSearchCV(SVC(), grid, scoring=lambda estimator, X, y: 0.5).fit(X, y)
+    display = GridDisplay.from_search(search).plot()
+    low, high = display.ax_.images[0].get_clim()
+    assert low < 0.5 < high < 0.6
+    search.cv_results_["mean_test_score"] = np.full(4, np.nan)
+    with pytest.raises(ValueError, match="no candidate has a score"):
+        GridDisplay.from_search(search).plot()
+
+
+def test_long_labels_are_cut(pyplot):
+    grid = {"C": [1.0, 2.0], "class_weight": [{0: 1.0, 1: 1.2345, 2: 3.0, 3: 4.0}, None]}
+    search = GridSearchCV(SVC(), grid).fit(X, y)
+    display = GridDisplay.from_search(search).plot()
+    labels = [text.get_text() for text in display.ax_.get_yticklabels()]
+    assert max(map(len, labels)) <= 24
+    assert "None" in labels
 
 
 def test_bad_names(search):

@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from sklearn.base import clone
 from sklearn.datasets import make_classification, make_regression
 from sklearn.decomposition import PCA
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
@@ -168,7 +169,7 @@ def test_pipelines(name, n_classes):
             ours.cv_results_["params"], ours.cv_results_["split1_test_score"], strict=True
         ):
             train, test = list(StratifiedKFold(3).split(X, y))[1]
-            machine = PIPELINES[name][0].set_params(**parameters)
+            machine = clone(estimator).set_params(**clone(parameters, safe=False))
             assert machine.fit(X[train], y[train]).score(X[test], y[test]) == score
         return
     _, other = both(estimator, grid, X, y, cv=3, return_train_score=True)
@@ -262,6 +263,48 @@ def test_candidates_that_are_not_valid():
     check_same_search(ours, other, atol=0.05)
     with pytest.raises(ValueError, match="Invalid parameter 'D'"):
         GridSearchCV(SVC(), {"D": [1.0]}).fit(X, y)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("scoring", [None, "f1_macro"])
+def test_candidates_that_cannot_predict(n_classes, scoring):
+    X, y = classes(n_classes=n_classes)
+    grid = {"break_ties": [True, False], "decision_function_shape": ["ovo", "ovr"]}
+    with pytest.warns(match="break_ties must be False"):
+        ours, other = both(SVC(tol=TOL), grid, X, y, cv=3, scoring=scoring)
+    check_same_search(ours, other)
+    assert ours.best_params_ == {"break_ties": True, "decision_function_shape": "ovr"}
+
+
+def test_scorers_that_ask_for_more_name_the_machine():
+    X, y = classes(n_classes=3)
+    search = GridSearchCV(SVC(), GRID, scoring="roc_auc_ovr", error_score="raise")
+    with pytest.raises(AttributeError, match=r"SVC has none of the following.*predict_proba"):
+        search.fit(X, y)
+
+
+@pytest.mark.parametrize("in_pipeline", [False, True])
+def test_a_candidate_that_does_not_suit_the_data_is_alone_in_that(in_pipeline):
+    """It is scikit-learn's to say something about; the others are shared as ever."""
+    X, y = classes()
+    y[:50] = 0  # few of the second class: at most 0.57 is possible for nu
+    cases = [
+        (SVC(), "class_weight", [{5: 1.0}, None, {0: 2.0}], 1),
+        (NuSVC(), "nu", [0.99, 0.1, 0.2], 1),
+        (SVC(), "probability", [False, True], 1),
+        (SVC(), "probability", [True, False], 1),
+    ]
+    for machine, name, values, n_bad in cases:
+        grid = {name: values, "gamma": [0.1, 0.5]}
+        if in_pipeline:
+            machine = Pipeline([("scale", StandardScaler()), ("svm", machine)])
+            grid = {f"svm__{key}": tried for key, tried in grid.items()}
+        with pytest.warns(match="fits failed"):
+            search = GridSearchCV(machine, grid, cv=3).fit(X, y)
+        assert search.ledger_.by_sklearn == 2 * n_bad * 3
+        assert search.ledger_.cells == 2 * (len(values) - n_bad) * 3
+        failed = np.isnan(search.cv_results_["mean_test_score"])
+        assert failed.sum() == 2 * n_bad
 
 
 def test_overlapping_and_repeated_folds():

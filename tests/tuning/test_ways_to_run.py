@@ -150,6 +150,13 @@ def test_verbose_is_scikit_learns(capsys):
 def test_bad_options():
     with pytest.raises(ValueError, match="'seeding' parameter of GridSearchCV"):
         GridSearchCV(SVC(), GRID, seeding="sometimes").fit(X, y)
+    for seeding in ("sir", "mir", "ato", "avg", "top"):
+        for search in (
+            GridSearchCV(SVC(), GRID, seeding=seeding),
+            RandomizedSearchCV(SVC(), GRID, seeding=seeding),
+        ):
+            with pytest.raises(ValueError, match=r"of cross_validate, .* must be 'auto'"):
+                search.fit(X, y)
     with pytest.raises(ValueError, match="'progress' parameter"):
         GridSearchCV(SVC(), GRID, progress="yes").fit(X, y)
 

@@ -237,12 +237,21 @@ class KernelClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         labels : ndarray of shape (n_samples,)
         """
         check_is_fitted(self)
-        if self.break_ties and self.decision_function_shape == "ovo":
-            raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
+        self._check_can_predict()
         return self._labels(self._pair_values(X), self.classes_)
+
+    @property
+    def _can_predict(self) -> bool:
+        """Whether there are rules for labels: ties of votes are broken by values of classes."""
+        return not (self.break_ties and self.decision_function_shape == "ovo")
+
+    def _check_can_predict(self) -> None:
+        if not self._can_predict:
+            raise ValueError("break_ties must be False when decision_function_shape is 'ovo'")
 
     def _labels(self, values: Floats, classes: NDArray[Any]) -> NDArray[Any]:
         """Labels from the decision values of every pair."""
+        self._check_can_predict()
         if len(classes) == 2:
             codes = (values.ravel() >= 0).astype(np.intp)
         elif self.break_ties:

@@ -9,6 +9,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+# A picture of cells of which fewer than this share were tried is mostly empty.
+SPARSE = 0.25
+# Values that go over more than this factor are drawn on a logarithmic scale.
+LOG_FROM = 20
+SQUARE = ((-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5))
+LONGEST_LABEL = 24
+
 
 @dataclass
 class GridDisplay:
@@ -79,47 +86,92 @@ class GridDisplay:
         )
 
     def plot(self, ax: Any = None, *, cmap: str = "viridis") -> Self:
-        """Draw it, on ``ax`` or in a new figure."""
+        """Draw it, on ``ax`` or in a new figure.
+
+        Values that hardly ever come together, as those of a random search, are points.
+        """
         pyplot = _pyplot("GridDisplay.plot()")
+        if np.isnan(self.scores).all():
+            raise ValueError("There is nothing to draw: no candidate has a score.")
+        points = self._are_points()
         if ax is None:
-            columns, rows = map(len, self.values)
-            size = (2.6 + 0.62 * columns, 1.8 + 0.5 * rows)
+            columns, rows = (10, 9) if points else map(len, self.values)
+            # Room for the legend at least, and not more than a screen.
+            size = (min(max(5.4, 2.6 + 0.62 * columns), 14.0), min(1.9 + 0.5 * rows, 9.0))
             _, ax = pyplot.subplots(figsize=size, layout="constrained")
-        least = self._least_colour()
-        image = ax.imshow(self.scores, origin="lower", aspect="auto", cmap=cmap, vmin=least)
+        least, most = self._colours()
+        how = {"cmap": cmap, "vmin": least, "vmax": most}
+        image = self._draw_points(ax, how) if points else self._draw_cells(ax, how)
         below = "min" if np.nanmin(self.scores) < least else "neither"
         ax.figure.colorbar(image, ax=ax, label=f"mean test {self.metric}", extend=below)
-        for row, column in np.argwhere(self.dropped):
-            cell = pyplot.Rectangle((column - 0.5, row - 0.5), 1, 1, fill=False, linewidth=0)
-            cell.set(hatch="///", edgecolor="0.75")
-            ax.add_patch(cell)
-        outlined = {"markeredgecolor": "black", "markeredgewidth": 1.2, "linestyle": "none"}
-        if self.best_1se is not None:
-            row, column = self.best_1se
-            ring = {"marker": "o", "markersize": 17, "markerfacecolor": "none"}
-            ax.plot(column, row, label="within one standard error, simplest", **ring, **outlined)
-            ax.plot(column, row, marker="o", markersize=14, markerfacecolor="none", color="white")
-        if self.best is not None:
-            row, column = self.best
-            star = {"marker": "*", "markersize": 13, "markerfacecolor": "white"}
-            ax.plot(column, row, label="best", **star, **outlined)
+        handles = self._mark(ax, points)
         if self.dropped.any():
             patch = pyplot.Rectangle((0, 0), 1, 1, fill=False, hatch="///", edgecolor="0.6")
             patch.set_label("dropped: could not win")
-            handles, _ = ax.get_legend_handles_labels()
-            ax.legend(handles=[*handles, patch], loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
-        elif self.best is not None:
-            ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
+            handles.append(patch)
+        if handles:
+            above = {"loc": "lower left", "bbox_to_anchor": (0, 1), "borderaxespad": 0.3}
+            ax.legend(handles=handles, ncols=3, fontsize="small", frameon=False, **above)
         ax.set(xlabel=self.names[0], ylabel=self.names[1])
-        ax.set_xticks(range(len(self.values[0])), [_label(v) for v in self.values[0]], rotation=45)
-        ax.set_yticks(range(len(self.values[1])), [_label(v) for v in self.values[1]])
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
-    def _least_colour(self) -> float:
-        """Colours tell the better half apart: what is far below it looks the same."""
-        best, middle = np.nanmax(self.scores), np.nanmedian(self.scores)
-        return float(max(np.nanmin(self.scores), best - 2.0 * (best - middle)))
+    def _are_points(self) -> bool:
+        """Whether all values are numbers, and most pairs of them are no candidates."""
+        numbers = all(isinstance(v, Real) for values in self.values for v in values)
+        tried = np.count_nonzero(~np.isnan(self.scores) | self.dropped)
+        return numbers and bool(tried < SPARSE * self.scores.size)
+
+    def _draw_cells(self, ax: Any, how: dict[str, Any]) -> Any:
+        image = ax.imshow(self.scores, origin="lower", aspect="auto", **how)
+        for row, column in np.argwhere(self.dropped):
+            corners = [(column + a, row + b) for a, b in SQUARE]
+            ax.fill(*zip(*corners, strict=True), fill=False, hatch="///", edgecolor="0.75", lw=0)
+        columns, rows = ([_label(v) for v in values] for values in self.values)
+        slanted = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
+        ax.set_xticks(range(len(columns)), columns, **slanted)
+        ax.set_yticks(range(len(rows)), rows)
+        return image
+
+    def _draw_points(self, ax: Any, how: dict[str, Any]) -> Any:
+        rows, columns = np.nonzero(~np.isnan(self.scores))
+        order = np.argsort(self.scores[rows, columns])  # the best on top
+        rows, columns = rows[order], columns[order]
+        for scale, values in ((ax.set_xscale, self.values[0]), (ax.set_yscale, self.values[1])):
+            scale("log" if min(values) > 0 and max(values) > LOG_FROM * min(values) else "linear")
+        for row, column in np.argwhere(self.dropped):
+            ax.plot(*self._place((row, column), True), marker="x", color="0.6", linestyle="none")
+        x, y = (np.array([float(v) for v in values]) for values in self.values)
+        marks = {"s": 70, "edgecolors": "black", "linewidths": 0.4}
+        return ax.scatter(x[columns], y[rows], c=self.scores[rows, columns], **marks, **how)
+
+    def _place(self, place: tuple[int, int], points: bool) -> tuple[float, float]:
+        """Where a cell is drawn."""
+        row, column = place
+        return (self.values[0][column], self.values[1][row]) if points else (column, row)
+
+    def _mark(self, ax: Any, points: bool) -> list[Any]:
+        """The two choices; what the legend is to show."""
+        handles = []
+        outlined = {"markeredgecolor": "black", "markeredgewidth": 1.2, "linestyle": "none"}
+        if self.best is not None:
+            star = {"marker": "*", "markersize": 13, "markerfacecolor": "white", "zorder": 4}
+            handles += ax.plot(*self._place(self.best, points), label="best", **star, **outlined)
+        if self.best_1se is not None:
+            place = self._place(self.best_1se, points)
+            ring = {"marker": "o", "markersize": 17, "markerfacecolor": "none", "zorder": 3}
+            words = "simplest within one standard error"
+            handles += ax.plot(*place, label=words, **ring, **outlined)
+            ax.plot(*place, marker="o", markersize=14, markerfacecolor="none", color="white")
+        return handles
+
+    def _colours(self) -> tuple[float, float]:
+        """Scores of the ends: they tell the better half apart, what is far below looks the same."""
+        best, middle = float(np.nanmax(self.scores)), float(np.nanmedian(self.scores))
+        least = float(np.nanmin(self.scores))
+        if middle < best:
+            least = max(least, best - 2.0 * (best - middle))
+        return (least, best) if least < best else (best - 0.01, best + 0.01)
 
 
 @dataclass
@@ -151,8 +203,15 @@ class LedgerDisplay:
             share = paid / alone
             ax.barh(place, 1.0, color="0.9", height=0.6)
             ax.barh(place, share, color="C0", height=0.6)
-            text = f"{paid:,} of {alone:,}"
-            ax.text(min(share, 0.6) + 0.015, place, text, va="center", color="0.1")
+            inside = share > 0.6
+            ax.text(
+                share - 0.015 if inside else share + 0.015,
+                place,
+                f"{paid:,} of {alone:,}",
+                va="center",
+                ha="right" if inside else "left",
+                color="white" if inside else "0.1",
+            )
         ax.set_yticks(range(len(self.paid)), list(self.paid))
         ax.invert_yaxis()
         ax.set(xlim=(0, 1), xlabel="share that was paid (grey: saved)")
@@ -204,4 +263,7 @@ def _place(values: list[Any], value: Any) -> int:
 
 
 def _label(value: Any) -> str:
-    return f"{float(f'{value:.3g}'):g}" if isinstance(value, Real) else str(value)
+    if isinstance(value, Real) and not isinstance(value, bool | np.bool_):
+        return f"{float(f'{value:.3g}'):g}"
+    text = " ".join(str(value).split())
+    return text if len(text) <= LONGEST_LABEL else f"{text[: LONGEST_LABEL - 1]}…"

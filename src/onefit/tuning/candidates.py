@@ -18,6 +18,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils._param_validation import validate_parameter_constraints
 
 from onefit.estimators.base import KernelMachine
+from onefit.estimators.classification import KernelClassifier
 from onefit.model_selection.pipelines import last_machine
 
 _PLAIN = (str, int, float, bool, type(None))
@@ -105,7 +106,11 @@ class _Reader:
         changed: KernelMachine = copy(machine)
         for name, value in parameters.items():
             setattr(changed, name, value)
-        return changed if self._are_valid(changed, parameters) else None
+        if not self._are_valid(changed, parameters):
+            return None
+        if isinstance(changed, KernelClassifier) and not changed._can_predict:
+            return None  # for scikit-learn to say
+        return changed
 
     def _are_valid(self, machine: KernelMachine, parameters: dict[str, Any]) -> bool:
         kind = type(machine)

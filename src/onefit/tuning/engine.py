@@ -23,6 +23,7 @@ from onefit.estimators.classification import KernelClassifier
 from onefit.estimators.given import is_given, is_worth_sharing
 from onefit.model_selection.crossfit import are_different
 from onefit.tuning.candidates import Setting, key_of, settings_of
+from onefit.tuning.families import family_key
 from onefit.tuning.ledger import SearchLedger
 from onefit.tuning.outcomes import Outcomes, Take
 from onefit.tuning.request import Cell, Request
@@ -139,19 +140,26 @@ class Engine:
     def _new_work(
         self, X: Any, y: Any, weights: Any, splits: Any, machines: dict[int, KernelMachine]
     ) -> Workload | None:
-        try:
-            return Workload(
-                X,
-                y,
-                weights,
-                splits,
-                machines,
-                threads=self._threads,
-                cold=self._cold,
-                comes_back=self._comes_back,
-            )
-        except (TypeError, ValueError):  # for scikit-learn to say, fold by fold
+        """Of all of them, or of those that suit the data; None if there are none."""
+
+        def work(of: dict[int, KernelMachine]) -> Workload | None:
+            how = {"threads": self._threads, "cold": self._cold, "comes_back": self._comes_back}
+            try:
+                return Workload(X, y, weights, splits, of, **how)
+            except (TypeError, ValueError):  # for scikit-learn to say, fold by fold
+                return None
+
+        everyone = work(machines)
+        if everyone is not None:
+            return everyone
+        families: dict[Any, dict[int, KernelMachine]] = defaultdict(dict)
+        for k, machine in machines.items():
+            families[family_key(machine)][k] = machine
+        if len(families) == 1:
             return None
+        possible = (some for some in families.values() if work(some) is not None)
+        left = {k: machine for some in possible for k, machine in some.items()}
+        return work(left) if left else None
 
     def _run_pipeline(
         self, setting: Setting, cells: list[Cell], take: Take, left: list[Cell]
@@ -208,7 +216,11 @@ class Engine:
 
         fold, number = of_pipeline or (None, 0)
         self.ledger.transformed_alone += 0 if fold is None else len(cells)
-        inside = [c if fold is None else Cell(c.candidate, 0) for c in cells]
+        inside = [
+            c if fold is None else Cell(c.candidate, 0)
+            for c in cells
+            if c.candidate in work.machines
+        ]
         score = Outcomes(self._request, work, taken, self.ledger, fold, number)
         entries = work.stores.entries_evaluated
         try:
@@ -234,6 +246,13 @@ class Engine:
         )
         for cell, outcome in zip(cells, in_turn(calls, self._n_jobs), strict=True):
             take(cell, outcome, None)
+
+
+class PlainEngine(Engine):
+    """Runs the cells of any estimator by scikit-learn."""
+
+    def _can_share(self) -> bool:
+        return False
 
 
 class _NotTakenError(Exception):

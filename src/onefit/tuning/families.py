@@ -21,7 +21,7 @@ from onefit.tuning.candidates import key_of
 # Two are about what is made of decision values.
 OF_KERNEL = frozenset({"kernel", "degree", "gamma", "coef0"})
 OF_ANSWERS = frozenset({"decision_function_shape", "break_ties"})
-OF_WORK = frozenset({"cache_size", "verbose", "random_state", "n_jobs", "probability"})
+OF_WORK = frozenset({"cache_size", "verbose", "random_state", "n_jobs"})
 
 
 def family_key(machine: KernelMachine) -> tuple[Any, ...]:

@@ -2,17 +2,24 @@
 
 Threads on one set of kernels are faster, and the default. With ``backend="loky"``, dask or ray
 every worker is given some of the kernels, with all their C and folds, and does what one process
-does. Each gets the data once.
+does. Each gets the data once, also where every kernel and fold is a task of its own, so that it can
+be kept as soon as it is done: rows are arguments of the tasks, of which loky makes memory maps and
+dask sends one copy to a worker. Of ray the same has to be asked (:class:`Lent`).
 """
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+from joblib.parallel import get_active_backend
+from numpy.typing import NDArray
 from sklearn.utils.parallel import delayed
+from sklearn.utils.validation import _num_samples
 
 from onefit.estimators.base import KernelMachine
 from onefit.kernels import Floats
@@ -38,17 +45,30 @@ class ProcessEngine(Engine):
         cells = list(cells)
         ours = [cell for cell in cells if cell.candidate in self.machines]
         parts = self._parts(ours)
-        request = replace(self._request, contexts={}, options=self._plain_options())
-        calls = (
-            delayed(run_part)(request, part, self._cold, self._memory(len(parts))) for part in parts
+        if parts:
+            self._run_parts(parts, take)
+        others = [cell for cell in cells if cell.candidate not in self.machines]
+        self._run_by_sklearn(others, take)
+
+    def _run_parts(self, parts: list[list[Cell]], take: Take) -> None:
+        request = replace(
+            self._request, X=None, y=None, splits=[], contexts={}, options=self._plain_options()
         )
+        data = [lent(value) for value in (self._request.X, self._request.y, self._all_rows())]
+        how = (self._cold, self._memory(len(parts)))
+        calls = (delayed(run_part)(*data, self._sizes(), request, part, *how) for part in parts)
         for done, ledger in in_turn(calls, self._processes):
             self.ledger.add(ledger)
             for cell, outcome, values in done:
                 self._request.tell(cell)
                 take(cell, outcome, values)
-        others = [cell for cell in cells if cell.candidate not in self.machines]
-        self._run_by_sklearn(others, take)
+
+    def _all_rows(self) -> NDArray[np.intp]:
+        """Those of all folds, one after the other: back ends share arrays, not lists of them."""
+        return np.concatenate([rows for split in self._request.splits for rows in split])
+
+    def _sizes(self) -> list[int]:
+        return [len(rows) for split in self._request.splits for rows in split]
 
     def _plain_options(self) -> dict[str, Any]:
         """Those that a worker needs: its callers are in this process."""
@@ -60,7 +80,8 @@ class ProcessEngine(Engine):
         """Megabytes for each worker, where what is free is for all of them."""
         if not any(machine.cache_size == "auto" for machine in self.machines.values()):
             return None
-        return budget_bytes("auto", len(self._request.y)) / MEGABYTE / max(1, parts)
+        budget = budget_bytes("auto", _num_samples(self._request.X)) / MEGABYTE
+        return budget / max(1, min(parts, self._processes))
 
     def _parts(self, cells: list[Cell]) -> list[list[Cell]]:
         """The cells of each worker, kernel by kernel; or of single folds, where each is kept."""
@@ -85,9 +106,42 @@ def _kernel_key(machine: KernelMachine) -> tuple[Any, ...]:
     return tuple(key_of(getattr(machine, name)) for name in sorted(OF_KERNEL))
 
 
-def run_part(request: Request, cells: list[Cell], cold: bool, megabytes: float | None) -> Results:
+@dataclass(frozen=True)
+class Lent:
+    """Something in the object store of ray, from where workers read it: ray would copy an argument
+    for every task."""
+
+    reference: Any
+
+    def get(self) -> Any:
+        import ray
+
+        return ray.get(self.reference)
+
+
+def lent(value: Any) -> Any:
+    """The value as a task is given it."""
+    backend, _ = get_active_backend()
+    if not type(backend).__module__.startswith("ray."):
+        return value
+    return Lent(sys.modules["ray"].put(value))
+
+
+def run_part(
+    X: Any,
+    y: Any,
+    rows: Any,
+    sizes: list[int],
+    request: Request,
+    cells: list[Cell],
+    cold: bool,
+    megabytes: float | None,
+) -> Results:
     """In a worker: these cells, and what they took."""
-    engine = Engine(request, n_jobs=1, cold=cold)
+    X, y, rows = (value.get() if isinstance(value, Lent) else value for value in (X, y, rows))
+    parts = np.split(rows, np.cumsum(sizes)[:-1])
+    splits = list(zip(parts[::2], parts[1::2], strict=True))
+    engine = Engine(replace(request, X=X, y=y, splits=splits), n_jobs=1, cold=cold)
     if megabytes is not None:
         for machine in engine.machines.values():
             machine.cache_size = megabytes

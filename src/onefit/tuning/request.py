@@ -127,11 +127,11 @@ class Folds:
     """A splitter that remembers what it has drawn, as another call may draw other folds."""
 
     def __init__(self, cv: Any) -> None:
-        self._cv = cv
+        self.cv = cv
         self.drawn: list[tuple[Any, Any]] = []
 
     def split(self, *args: Any, **kwargs: Any) -> Iterator[tuple[Any, Any]]:
-        self.drawn = list(self._cv.split(*args, **kwargs))
+        self.drawn = list(self.cv.split(*args, **kwargs))
         return iter(self.drawn)
 
 

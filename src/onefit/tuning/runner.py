@@ -32,7 +32,7 @@ class Runner:
         self.outcomes: dict[Cell, Outcome] = {}
         self.out_of_fold = OutOfFold(request.splits, np.asarray(request.y), engine.machines)
         self._dropped: set[Cell] = set()
-        self._checkpoint = checkpoint
+        self.checkpoint = checkpoint
         self._meter = Meter(request.n_cells, "candidates × folds", progress)
         if checkpoint is not None:
             for cell, outcome, values in checkpoint.finished():
@@ -64,8 +64,8 @@ class Runner:
         self._meter.close()
 
     def _take(self, cell: Cell, outcome: Outcome, values: Floats | None) -> None:
-        if self._checkpoint is not None:
-            self._checkpoint.add(cell, outcome, values)
+        if self.checkpoint is not None:
+            self.checkpoint.add(cell, outcome, values)
         self._keep(cell, outcome, values)
 
     def _keep(self, cell: Cell, outcome: Outcome, values: Floats | None) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -79,6 +79,12 @@ class _Regressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return self.answers.labels
 
 
+@cache
+def _stand_in(name: str, classifies: bool) -> Any:
+    """A class with the name of the machine: scorers tell of it what is missing."""
+    return type(name, (_Classifier if classifies else _Regressor,), {})
+
+
 # A score of the true and the predicted targets.
 Formula = Callable[[NDArray[Any], Answers], float]
 
@@ -129,7 +135,8 @@ class Scoring:
         if self._formulas is not None:
             scores = {name: formula(y, answers) for name, formula in self._formulas.items()}
             return scores if isinstance(self._scorer, _MultimetricScorer) else scores["score"]
-        stand_in = (_Regressor if answers.classes is None else _Classifier)(answers)
+        name = type(answers.machine).__name__
+        stand_in = _stand_in(name, answers.classes is not None)(answers)
         params = _check_method_params(self._X, params=self._params, indices=rows)
         return _score(stand_in, rows, y, self._scorer, params, self._error_score)
 

@@ -28,6 +28,7 @@ from onefit.loo.approximate import left_out
 from onefit.loo.fits import Fit
 from onefit.problem import Problem
 from onefit.solver import blas_threads
+from onefit.tuning.checkpoint import Checkpoint
 from onefit.tuning.engine import Engine
 from onefit.tuning.families import factor_of
 from onefit.tuning.request import Cell, Request
@@ -135,8 +136,8 @@ class Race:
 
     def _may_win(self, candidate: int, best: tuple[float, int]) -> bool:
         scores = self._scores(candidate)
-        if any(np.isnan(scores)):
-            return True  # for scikit-learn to say
+        if any(np.isnan(scores)) or len(scores) == self._n_folds:
+            return True  # for scikit-learn to say; or there is nothing left to be saved
         open_folds = self._n_folds - len(scores)
         most = (sum(scores) + open_folds * self._largest) / self._n_folds
         return not most < best[0] - ROUNDING
@@ -150,21 +151,30 @@ class Race:
 # ---- the estimate -------------------------------------------------------------------------------
 
 
-def estimated_errors(request: Request, engine: Engine) -> Floats:
+def estimated_errors(
+    request: Request, engine: Engine, checkpoint: Checkpoint | None = None
+) -> Floats:
     """The approximate leave-one-out error of each candidate; infinite where there is none."""
     errors = np.full(len(request.candidates), np.inf)
+    known = {} if checkpoint is None else checkpoint.estimates()
+    for candidate, error in known.items():
+        errors[candidate] = error
+    if all(k in known for k in engine.machines):
+        return errors
     for work in engine.on_all_rows():
-        chains, _ = work.chains(Cell(k, 0) for k in work.machines)
+        missing = [Cell(k, 0) for k in work.machines if k not in known]
+        chains, _ = work.chains(missing)
         with blas_threads(1 if len(work.y) < FEW_ROWS else None):
-            work.solve(chains, _Estimate(work, errors), one_by_one=False)
+            taker = _Estimate(work, errors, checkpoint)
+            work.solve(chains, taker, one_by_one=checkpoint is not None)
     return errors
 
 
 class _Estimate:
     """Takes fits on all rows and notes what their left-out rows come to."""
 
-    def __init__(self, work: Workload, errors: Floats) -> None:
-        self._work, self._errors = work, errors
+    def __init__(self, work: Workload, errors: Floats, checkpoint: Checkpoint | None) -> None:
+        self._work, self._errors, self._checkpoint = work, errors, checkpoint
         self._rows = np.arange(len(work.y))
 
     def prepare(self, solved: SolvedSteps) -> None:
@@ -189,9 +199,10 @@ class _Estimate:
             # As the store has them.
             in_order = None if len(fits) == 1 else of_rows[k][training.order]
             found = left_out(solved.chain.store, diagonal, fits, in_order, signs_only=classifies)
-            self._errors[solved.chain.candidates[step]] = self._error(
-                machine, training, sign * found.values
-            )
+            candidate = solved.chain.candidates[step]
+            self._errors[candidate] = self._error(machine, training, sign * found.values)
+            if self._checkpoint is not None:
+                self._checkpoint.add_estimate(candidate, self._errors[candidate])
 
     def _error(self, machine: KernelMachine, training: Any, values: Floats) -> float:
         y: NDArray[Any] = self._work.y[training.order]

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from importlib import metadata
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -26,9 +27,10 @@ from onefit.estimators.base import KernelMachine
 from onefit.model_selection.pipelines import last_machine
 from onefit.model_selection.processes import worker_processes
 from onefit.report.progress import is_shown
-from onefit.tuning.checkpoint import Checkpoint, check_path
+from onefit.seeding import STRATEGIES
+from onefit.tuning.checkpoint import Checkpoint, check_path, check_repeatable
 from onefit.tuning.choices import best_by_value, one_standard_error, simplest, warn_at_edges
-from onefit.tuning.engine import Engine
+from onefit.tuning.engine import Engine, PlainEngine
 from onefit.tuning.ledger import SearchLedger
 from onefit.tuning.out_of_fold import OutOfFold, calibrated_classifier
 from onefit.tuning.processes import ProcessEngine
@@ -113,35 +115,24 @@ class SharedSearch:
         self, calls: Iterable[Call], candidates: list[dict[str, Any]], folds: Folds
     ) -> list[Outcome]:
         """In the place of ``joblib.Parallel``: all calls, in scikit-learn's order."""
-        parallel = Parallel(n_jobs=self.n_jobs, pre_dispatch=self.pre_dispatch)
+        ours = is_ours(self.estimator)
         if self.checkpoint is not None:
             check_path(self.checkpoint)
-        if not is_ours(self.estimator):
-            if self.screen is not None:
-                raise ValueError(
-                    f"screen={self.screen!r} is for SVC, NuSVC, SVR and NuSVR of onefit and for "
-                    f"pipelines that end in one; got {type(self.estimator).__name__}. Give "
-                    "screen=None."
-                )
+            check_repeatable(self, folds.cv)
+        if not ours and self.screen is not None:
+            raise ValueError(
+                f"screen={self.screen!r} is for SVC, NuSVC, SVR and NuSVR of onefit and for "
+                f"pipelines that end in one; got {type(self.estimator).__name__}. Give "
+                "screen=None."
+            )
+        parallel = Parallel(n_jobs=self.n_jobs, pre_dispatch=self.pre_dispatch)
+        if not ours and self.checkpoint is None:
             return list(parallel(calls))
         request, calls = Request.of(calls, candidates, folds.drawn, self.estimator)
         if request is None:
             return list(parallel(calls))
-        watched = self.progress or (_num_samples(request.X) >= LONG and is_shown(self.progress))
-        n_jobs = self.n_jobs or getattr(self.estimator, "n_jobs", None)
-        how: dict[str, Any] = {
-            "n_jobs": n_jobs,
-            "cold": self.seeding == "none",
-            "one_by_one": bool(self.checkpoint is not None or request.contexts or watched),
-            "comes_back": self.screen is not None,
-        }
-        processes = worker_processes(n_jobs, request.n_cells)
-        engine = (
-            ProcessEngine(request, processes=processes, **how)
-            if processes > 1
-            else Engine(request, **how)
-        )
-        if not engine.machines:
+        engine = self._engine(request) if ours else PlainEngine(request, n_jobs=self.n_jobs)
+        if not engine.machines and self.checkpoint is None:
             return list(parallel(calls))
         with ExitStack() as open_files:
             checkpoint = None
@@ -152,16 +143,31 @@ class SharedSearch:
             open_files.callback(runner.close)
             self._run_cells(request, engine, runner)
         self.ledger_ = runner.ledger
-        self._out_of_fold = runner.out_of_fold
+        if engine.machines:
+            self._out_of_fold = runner.out_of_fold
         return runner.in_order()
+
+    def _engine(self, request: Request) -> Engine:
+        watched = self.progress or (_num_samples(request.X) >= LONG and is_shown(self.progress))
+        n_jobs = self.n_jobs or getattr(self.estimator, "n_jobs", None)
+        how: dict[str, Any] = {
+            "n_jobs": n_jobs,
+            "cold": self.seeding == "none",
+            "one_by_one": bool(self.checkpoint is not None or request.contexts or watched),
+            "comes_back": self.screen is not None,
+        }
+        processes = worker_processes(n_jobs, request.n_cells)
+        if processes > 1:
+            return ProcessEngine(request, processes=processes, **how)
+        return Engine(request, **how)
 
     def _run_cells(self, request: Request, engine: Engine, runner: Runner) -> None:
         """All of them, or those that may matter."""
         limit = largest_score(request.option("scorer"), self.refit)
-        if self.screen is None or limit is None:
+        if self.screen is None or limit is None or not engine.machines:
             runner.run(request.cells)
             return
-        errors = estimated_errors(request, engine)
+        errors = estimated_errors(request, engine, runner.checkpoint)
         race = Race(runner, *limit)
         race.run(np.argsort(errors, kind="stable").tolist())
         self._dropped[:] = [k in race.dropped for k in range(len(request.candidates))]
@@ -176,6 +182,12 @@ class SharedSearch:
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
         """Run all candidates; see scikit-learn's class."""
+        if isinstance(self.seeding, str) and self.seeding in STRATEGIES.keys() - set(SEEDINGS):
+            raise ValueError(
+                f"seeding={self.seeding!r} is one of cross_validate, where folds start from one "
+                "another. In a search every cell has a nearer neighbour, the next smaller C of its "
+                "fold: seeding must be 'auto', to start there, or 'none'."
+            )
         for name in ("ledger_", "_out_of_fold", "best_index_1se_", "best_params_1se_"):
             self.__dict__.pop(name, None)  # of an earlier search
         super().fit(X, y, **params)  # type: ignore[misc]
@@ -221,7 +233,19 @@ class SharedSearch:
                 "Out-of-fold values are those of SVC, NuSVC, SVR and NuSVR of onefit, and of "
                 "pipelines that end in one; for others see cross_val_predict."
             )
-        return self._out_of_fold.of(self.best_index_ if index is None else index)
+        n = len(self.cv_results_["params"])
+        if index is None:
+            if self.multimetric_ and not self.refit:
+                raise ValueError(
+                    f"With several scores and refit=False no candidate is the best: index must be "
+                    f"the number of one, from 0 to {n - 1}."
+                )
+            index = self.best_index_
+        if not isinstance(index, Integral) or not 0 <= index < n:
+            raise ValueError(
+                f"index must be the number of a candidate, from 0 to {n - 1}; got {index!r}."
+            )
+        return self._out_of_fold.of(int(index))
 
     def calibrated(self, method: str = "sigmoid") -> CalibratedClassifierCV:
         """The best estimator with probabilities, from the out-of-fold values: no further fits.
@@ -230,14 +254,16 @@ class SharedSearch:
         ----------
         method : {"sigmoid", "isotonic"}, default="sigmoid"
             As in :class:`sklearn.calibration.CalibratedClassifierCV`, whose result with
-            ``ensemble=False`` and the folds of this search it is.
+            ``ensemble=False``, the folds of this search and no weights it is.
 
         Returns
         -------
         classifier : CalibratedClassifierCV
             Fitted.
         """
-        check_is_fitted(self, "best_estimator_")
+        check_is_fitted(self, "cv_results_")
+        if not self.refit:
+            raise ValueError(f"There is no best estimator to calibrate with refit={self.refit!r}.")
         if not is_classifier(self.best_estimator_):
             raise ValueError("Only classifiers can be calibrated; this is a regressor.")
         values, kept = self.out_of_fold(), self._out_of_fold
@@ -270,15 +296,18 @@ return_train_score
         back end without shared memory, processes that are given some of the kernels each.
     seeding : {"auto", "none"}, default="auto"
         Where a cell starts: from the next smaller C of its fold and kernel, or from nothing. It
-        never changes the answer.
+        never changes the answer. (The ways of :func:`onefit.cross_validate`, from fold to fold,
+        take more iterations here than a start from nothing.)
     checkpoint : str or path, default=None
-        A file that every finished cell is written to at once. A search that was stopped, killed
-        even, goes on from there when it is fitted again; a file of another search is refused.
+        A file that every finished cell is written to at once, of any estimator. A search that was
+        stopped, killed even, goes on from there when it is fitted again; a file of another search,
+        or of another version, is refused.
     screen : {"approximate"} or None, default=None
         "approximate" ranks all candidates by approximate leave-one-out, cross-validates the best,
         and drops another as soon as its folds show that it cannot become the best any more: the
         choice is that of the full search. ``cv_results_["dropped"]`` says which; they have no mean
-        score. Nothing is dropped where ``refit`` is a function, or a score has no known maximum.
+        score. Nothing is dropped where ``refit`` is a function, where it is False and there are
+        several scores, or where a score has no known maximum.
     progress : bool or None, default=None
         Whether to show a progress bar. None shows it in a terminal or notebook when the work is
         long. scikit-learn's callbacks work, too.
@@ -356,42 +385,34 @@ refit_time_, multimetric_, classes_, n_features_in_, feature_names_in_
 class RandomizedSearchCV(SharedSearch, model_selection.RandomizedSearchCV):  # type: ignore[misc]
     """A search over drawn parameters: :class:`sklearn.model_selection.RandomizedSearchCV`, faster.
 
-    As :class:`onefit.GridSearchCV`. Candidates share kernels where they share a gamma: draw it from
-    a list rather than from a distribution. A checkpoint needs a ``random_state``.
+    As :class:`onefit.GridSearchCV`, whose docstring has the details. Candidates share kernels where
+    they share a gamma: draw it from a list rather than from a distribution.
 
     Parameters
     ----------
     estimator, param_distributions, n_iter, scoring, refit, cv, verbose, pre_dispatch, \
 random_state, error_score, return_train_score
         As in scikit-learn.
-    n_jobs : int or None, default=None
-        Threads that share the kernels; in a ``joblib.parallel_config(backend="loky")``, or another
-        back end without shared memory, processes that are given some of the kernels each.
-    seeding : {"auto", "none"}, default="auto"
-        Where a cell starts: from the next smaller C of its fold and kernel, or from nothing. It
-        never changes the answer.
-    checkpoint : str or path, default=None
-        A file that every finished cell is written to at once. A search that was stopped, killed
-        even, goes on from there when it is fitted again; a file of another search is refused.
-    screen : {"approximate"} or None, default=None
-        "approximate" ranks all candidates by approximate leave-one-out, cross-validates the best,
-        and drops another as soon as its folds show that it cannot become the best any more: the
-        choice is that of the full search. ``cv_results_["dropped"]`` says which; they have no mean
-        score. Nothing is dropped where ``refit`` is a function, or a score has no known maximum.
-    progress : bool or None, default=None
-        Whether to show a progress bar. None shows it in a terminal or notebook when the work is
-        long. scikit-learn's callbacks work, too.
+    n_jobs, seeding, checkpoint, screen, progress
+        As in :class:`onefit.GridSearchCV`. A checkpoint needs a ``random_state``.
 
     Attributes
     ----------
     cv_results_, best_estimator_, best_score_, best_params_, best_index_, scorer_, n_splits_, \
 refit_time_, multimetric_, classes_, n_features_in_, feature_names_in_
-        As in scikit-learn. Cells that are solved together share their time by their iterations.
-    best_index_1se_, best_params_1se_ : int, dict
-        The most regular of all candidates whose score is within one standard error of the best (of
-        those that were not dropped): the smallest C, then the smallest gamma.
-    ledger_ : SearchLedger
-        What was reused and what was paid; printed, a table.
+        As in scikit-learn.
+    best_index_1se_, best_params_1se_, ledger_
+        As in :class:`onefit.GridSearchCV`.
+
+    Examples
+    --------
+    >>> from scipy.stats import loguniform
+    >>> from sklearn.datasets import load_iris
+    >>> from onefit import SVC, RandomizedSearchCV
+    >>> ranges = {"C": loguniform(0.1, 100), "gamma": [0.01, 0.1, 1]}
+    >>> search = RandomizedSearchCV(SVC(), ranges, n_iter=20, random_state=0)
+    >>> search.fit(*load_iris(return_X_y=True)).n_splits_
+    5
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
