@@ -45,26 +45,19 @@ class Outcomes:
     ) -> None:
         self._request, self._work, self._take, self._ledger = request, work, take, ledger
         self._fold, self._number = fold, number  # of a pipeline
-        self._ready: dict[int, tuple[StepValues, list[Floats], float]] = {}
         machine = next(iter(work.machines.values()))
         self._scoring = Scoring(request, machine)
         self._train_too = bool(request.option("return_train_score"))
         self._by_sklearn = self._scoring.needs_estimator or (request.option("verbose") or 0) > 1
 
-    def prepare(self, solved: SolvedSteps) -> None:
-        """Find the values of the rows that are held out."""
-        began = perf_counter()
-        values = StepValues(self._work, solved)
-        held_out = values.held_out()
-        self._ready[id(solved)] = values, held_out, perf_counter() - began
-
     def __call__(self, solved: SolvedSteps) -> None:
         chain = solved.chain
         self._ledger.note(solved)
-        if id(solved) not in self._ready:
-            self.prepare(solved)
-        values, held_out, spent = self._ready.pop(id(solved))
-        seconds = (solved.seconds + spent) / len(solved.steps) + self._seconds_before()
+        began = perf_counter()
+        values = StepValues(self._work, solved)
+        held_out = values.held_out()
+        spent = solved.seconds + perf_counter() - began
+        seconds = spent / len(solved.steps) + self._seconds_before()
         if any(s.status is not CONVERGED for pairs in solved.solutions for s in pairs):
             for solutions in solved.solutions:
                 warn_if_unfinished(solutions, chain.family.settings)

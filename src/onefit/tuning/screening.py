@@ -177,9 +177,6 @@ class _Estimate:
         self._work, self._errors, self._checkpoint = work, errors, checkpoint
         self._rows = np.arange(len(work.y))
 
-    def prepare(self, solved: SolvedSteps) -> None:
-        """Nothing."""
-
     def __call__(self, solved: SolvedSteps) -> None:
         values = StepValues(self._work, solved)
         diagonal = kernel_diagonal(

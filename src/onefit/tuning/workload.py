@@ -9,14 +9,13 @@ in one call.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from math import isfinite
 from time import perf_counter
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -25,7 +24,7 @@ from onefit.estimators.base import KernelMachine, Part
 from onefit.estimators.given import Split, given_matrix, is_given
 from onefit.kernels import Floats, Kernel, resolve_gamma
 from onefit.memory import ALWAYS, SHARE, available_bytes, budget_bytes
-from onefit.solver import Settings, blas_threads, solve_chains
+from onefit.solver import Settings, solve_chains
 from onefit.tuning.families import Family, factor_of, family_key
 from onefit.tuning.request import Cell
 from onefit.tuning.stores import Stores
@@ -63,20 +62,14 @@ class SolvedSteps:
     seconds: float  # of all of them
 
 
+TakeSteps: TypeAlias = Callable[[SolvedSteps], None]
+
+
 class _How(NamedTuple):
     """How chains are solved."""
 
     settings: Settings
     cold: bool
-
-
-class Taker(Protocol):
-    """Takes what is solved."""
-
-    def prepare(self, solved: SolvedSteps) -> None:
-        """What can be done beforehand, on any thread."""
-
-    def __call__(self, solved: SolvedSteps) -> None: ...
 
 
 class Workload:
@@ -171,11 +164,11 @@ class Workload:
 
     # ---- solving --------------------------------------------------------------------------------
 
-    def solve(self, chains: list[Chain], take: Taker, *, one_by_one: bool) -> None:
+    def solve(self, chains: list[Chain], take: TakeSteps, *, one_by_one: bool) -> None:
         """Solve all chains; ``take`` is given the steps of each, or every step at once."""
         for batch in self._batches(chains):
             for how, some in self._by_settings(batch):
-                (self._stream if one_by_one else self._together)(some, how, take)
+                self._solve(some, how, take, one_by_one=one_by_one)
 
     def _batches(self, chains: list[Chain]) -> Iterator[list[Chain]]:
         """Chains of as many kernels as fit into memory together."""
@@ -222,13 +215,33 @@ class Workload:
         assert self.matrix is not None
         return self.matrix
 
-    def _solve(
-        self, chains: list[Chain], how: _How, finished: Any = None
-    ) -> tuple[list[list[_core.Solution]], list[int]]:
-        """The solutions of every problem of the chains; and of which chain each problem is."""
+    def _solve(self, chains: list[Chain], how: _How, take: TakeSteps, *, one_by_one: bool) -> None:
+        """``take`` is given steps as soon as they are solved, while others are."""
         numbers = [c for c, chain in enumerate(chains) for _ in chain.part.problems]
+        first = [numbers.index(c) for c in range(len(chains))]
         factors = [[factor_of(self.machines[k]) for k in chain.candidates] for chain in chains]
-        solutions = solve_chains(
+        found: dict[tuple[int, int], dict[int, _core.Solution]] = defaultdict(dict)
+        n_solved = [0] * len(chains)  # steps
+        last = perf_counter()
+
+        def finished(number: int, step: int, solution: _core.Solution) -> bool:
+            nonlocal last
+            c = numbers[number]
+            chain, pairs = chains[c], found[c, step]
+            pairs[number - first[c]] = solution
+            if len(pairs) < len(chain.part.problems):
+                return False
+            n_solved[c] += 1
+            if one_by_one or n_solved[c] == chain.n_cells:
+                steps = [step] if one_by_one else list(range(chain.n_cells))
+                in_order = [[found[c, k][p] for p in range(len(pairs))] for k in steps]
+                for k in steps:
+                    del found[c, k]
+                take(SolvedSteps(chain, steps, in_order, perf_counter() - last))
+                last = perf_counter()
+            return False
+
+        solve_chains(
             [chains[c].store for c in numbers],
             [chain.family.problems[k] for chain in chains for k in chain.part.problems],
             [chains[c].part.bounds for c in numbers],
@@ -237,53 +250,6 @@ class Workload:
             cold=how.cold,
             finished=finished,
         )
-        return solutions, numbers
-
-    def _together(self, chains: list[Chain], how: _How, take: Taker) -> None:
-        """Chain by chain: what is known of one is scored while others are solved."""
-        numbers = [c for c, chain in enumerate(chains) for _ in chain.part.problems]
-        first = [numbers.index(c) for c in range(len(chains))]
-        found: list[list[dict[int, _core.Solution]]] = [
-            [{} for _ in chain.candidates] for chain in chains
-        ]
-        missing = [chain.n_cells * len(chain.part.problems) for chain in chains]
-        last = perf_counter()
-
-        def finished(number: int, step: int, solution: _core.Solution) -> bool:
-            nonlocal last
-            c = numbers[number]
-            found[c][step][number - first[c]] = solution
-            missing[c] -= 1
-            if missing[c] == 0:
-                steps = [[pairs[k] for k in range(len(pairs))] for pairs in found[c]]
-                found[c].clear()
-                cells = list(range(chains[c].n_cells))
-                take(SolvedSteps(chains[c], cells, steps, perf_counter() - last))
-                last = perf_counter()
-            return False
-
-        self._solve(chains, how, finished)
-
-    def _stream(self, chains: list[Chain], how: _How, take: Taker) -> None:
-        waiting: dict[tuple[int, int], dict[int, _core.Solution]] = defaultdict(dict)
-        numbers = [c for c, chain in enumerate(chains) for _ in chain.part.problems]
-        first = [numbers.index(c) for c in range(len(chains))]
-        last = perf_counter()
-
-        def finished(number: int, step: int, solution: _core.Solution) -> bool:
-            nonlocal last
-            c = numbers[number]
-            pairs = waiting[c, step]
-            pairs[number - first[c]] = solution
-            if len(pairs) == len(chains[c].part.problems):
-                del waiting[c, step]
-                now = perf_counter()
-                in_order = [pairs[k] for k in range(len(pairs))]
-                take(SolvedSteps(chains[c], [step], [in_order], now - last))
-                last = perf_counter()
-            return False
-
-        self._solve(chains, how, finished)
 
 
 def _budget(cache_size: str | float, n: int, n_kernels: int) -> int:
