@@ -126,7 +126,8 @@ def _result(
     fit: LeaveOneOutFit, found: LeftOutRows, predictions: NDArray[Any], *, exact: bool
 ) -> LooResult:
     order = np.argsort(fit.whole.order)  # back to the rows as they were given
-    work = [found.work[row] for row in order]
+    work = found.work if found.is_estimate else [found.work[row] for row in order]
+    n_iter = [0] * fit.n if found.is_estimate else [of_row.n_iter for of_row in work]
     decided_by = np.array(RULES, dtype=object)[found.decided[order]]
     return LooResult(
         y=fit.y,
@@ -134,7 +135,7 @@ def _result(
         decision_values=_decision_values(fit, found.values)[order],
         full_values=_decision_values(fit, fit.full)[order],
         decided_by=decided_by,
-        n_iter=np.array([of_row.n_iter for of_row in work]),
+        n_iter=np.array(n_iter),
         exact=exact,
         classifies=isinstance(fit.machine, KernelClassifier),
         ledger=LooLedger(fit.full_work, work, decided_by),

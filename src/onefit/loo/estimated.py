@@ -13,7 +13,6 @@ from time import perf_counter
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.parallel import _get_threadpool_controller
 
 from onefit import _core
 from onefit.estimators.regression import KernelRegressor
@@ -26,6 +25,7 @@ from onefit.loo.fits import Fit
 from onefit.loo.left_out import LeftOutRows
 from onefit.memory import ALWAYS, budget_bytes
 from onefit.problem import class_pairs
+from onefit.solver import blas_threads
 
 # With a kernel, bounds or sums that change with the row, values of rows that are no support vectors
 # moved by 0.1 to 2 times the typical value over the number of rows (medians of 45 cases of 8 data
@@ -39,8 +39,9 @@ def estimated_rows(fit: LeaveOneOutFit, *, all_values: bool) -> tuple[LeftOutRow
     Without ``all_values``, values of classes whose sign is certain are not corrected.
     """
     began, entries = perf_counter(), fit.store.entries_evaluated
-    found, doubt = _Estimator(fit).rows(all_values=all_values)
-    exact = _is_not_support(fit)
+    estimator = _Estimator(fit)
+    found, doubt = estimator.rows(all_values=all_values)
+    exact = estimator.is_not_support()
     nothing = FoldWork(seeded_from="all rows")
     rows = LeftOutRows(
         values=found,
@@ -49,22 +50,13 @@ def estimated_rows(fit: LeaveOneOutFit, *, all_values: bool) -> tuple[LeftOutRow
         decided=np.where(exact, NOT_SUPPORT, np.where(doubt, DOUBTFUL, ESTIMATE)).astype(np.int8),
         work=[nothing] * fit.n,
         exact=False,
+        is_estimate=True,
     )
     fit.check_rows_that_cannot_go(rows)
     work = FoldWork(
         kernel_entries=fit.store.entries_evaluated - entries, seconds=perf_counter() - began
     )
     return rows, work
-
-
-def _is_not_support(fit: LeaveOneOutFit) -> NDArray[np.bool_]:
-    """Rows without which the fit is what it is."""
-    if not fit.others_stay:
-        return np.zeros(fit.n, dtype=bool)
-    decided = np.full(fit.n, NOT_SUPPORT, dtype=np.int8)
-    for problem, table in zip(fit.whole.problems, fit.rules(signs_suffice=False), strict=True):
-        np.maximum.at(decided, problem.rows, table)
-    return np.asarray(decided == NOT_SUPPORT)
 
 
 class _Estimator:
@@ -89,20 +81,30 @@ class _Estimator:
         matrix = fit.kernel.matrix
         diagonal = kernel_diagonal(fit.X if matrix is None else matrix, fit.kernel.of_all)
         # Threads of BLAS that have to be woken up take longer than most of this does.
-        with _get_threadpool_controller().limit(limits=fit.threads, user_api="blas"):
+        with blas_threads(fit.threads):
             found = left_out(
                 fit.store,
                 diagonal[fit.whole.order],
                 self._fits,
                 self._full,
                 signs_only=not (all_values or self._is_regression),
-                budget_bytes=min(ALWAYS, budget_bytes(machine.cache_size, fit.n)),
+                budget_bytes=_budget_bytes(machine.cache_size, fit.n),
             )
         if self._is_regression:
             doubt = found.value_in_doubt(fit.y[fit.whole.order] / self._unit)
         else:
             doubt = self._labels_in_doubt(found)
         return found.values * self._unit, doubt
+
+    def is_not_support(self) -> NDArray[np.bool_]:
+        """Rows without which the fit is what it is; of none where all others change with a row."""
+        fit = self._fit
+        is_exact = np.full(fit.n, fit.others_stay)
+        if not fit.others_stay:
+            return is_exact
+        for problem, table in zip(fit.whole.problems, fit.rules(signs_suffice=False), strict=True):
+            is_exact[problem.rows[table != NOT_SUPPORT]] = False
+        return is_exact
 
     def _fit_of(self, number: int, solution: _core.Solution) -> Fit:
         """A problem, and whether its solution says anything."""
@@ -134,3 +136,8 @@ class _Estimator:
         if fit.machine.break_ties:  # by the values, where votes do not decide
             either |= found.low < found.high
         return (either.any(axis=1) & ~certain) | ~known
+
+
+def _budget_bytes(cache_size: str | float, n: int) -> int:
+    """What the estimate may take; of "auto" what every machine can spare, without asking it."""
+    return ALWAYS if isinstance(cache_size, str) else min(ALWAYS, budget_bytes(cache_size, n))
