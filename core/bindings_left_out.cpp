@@ -45,7 +45,7 @@ void take_all(const Routines& of_blas, const Routines& of_lapack, const std::str
 }
 
 // Writes what is known of the rows of a fit into arrays with an entry for each row of the store.
-void estimate_from_python(KernelStore& store, const Vector<std::int32_t>& rows,
+bool estimate_from_python(KernelStore& store, const Vector<std::int32_t>& rows,
                           const Vector<double>& fitted, const Vector<double>& above,
                           const Vector<double>& beta, const Vector<double>& lower,
                           const Vector<double>& upper, double kink, const Vector<double>& diagonal,
@@ -71,7 +71,9 @@ void estimate_from_python(KernelStore& store, const Vector<std::int32_t>& rows,
   const FittedRows fit{{rows.data(), n}, fitted.data(), above.data(),    beta.data(),
                        lower.data(),     upper.data(),  diagonal.data(), kink};
   const nb::gil_scoped_release release;
-  for (const LeftOutRow& row : left_out_rows(store, fit, {signs_only, budget_bytes, single_from})) {
+  const std::vector<LeftOutRow> found =
+      left_out_rows(store, fit, {signs_only, budget_bytes, single_from});
+  for (const LeftOutRow& row : found) {
     const auto at = static_cast<std::size_t>(rows.data()[row.number]);
     values.data()[at * values.shape(1) + number] = row.value;
     low.data()[at * low.shape(1) + number] = row.low;
@@ -80,6 +82,7 @@ void estimate_from_python(KernelStore& store, const Vector<std::int32_t>& rows,
     changes.data()[at] += row.changes;
     if (!row.is_known) is_known.data()[at] = false;
   }
+  return !found.empty();
 }
 
 template <class T>
@@ -119,8 +122,9 @@ void bind_left_out(nb::module_& m) {
         "beta"_a, "lower"_a, "upper"_a, "kink"_a, "diagonal"_a, "number"_a, "values"_a, "low"_a,
         "high"_a, "is_known"_a, "share"_a, "changes"_a, "signs_only"_a, "budget_bytes"_a,
         "single_from"_a,
-        "Writes estimates of the left-out values of the rows of a fit that has a free row into the "
-        "column `number` of arrays with a row for each of the store.");
+        "Writes estimates of the left-out values of the rows of a fit into the column `number` of "
+        "arrays with a row for each of the store. Nothing is known, and False returned, without a "
+        "free row.");
 }
 
 }  // namespace onefit

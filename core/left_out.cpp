@@ -1,20 +1,19 @@
 #include "left_out.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <iterator>
 #include <limits>
-#include <numeric>
 
 #include "blas.hpp"
 #include "free_set.hpp"
 #include "gathered.hpp"
+#include "joining.hpp"
+#include "steps.hpp"
 
 namespace onefit {
 
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // What rows that change their status do is put together as if each were the only one. Taken once,
 // the range misses the values of 6.4 % of the support vectors (mean of 24 cases; 23 % at most), and
@@ -28,31 +27,8 @@ constexpr std::size_t kMany = 1000;
 
 constexpr std::size_t kRowsAtATime = 128;     // whose coefficients or entries are computed together
 constexpr std::size_t kColumnsAtATime = 256;  // likewise of rows that may become free
-constexpr std::size_t kInGroup = 16;          // free rows whose mean others are compared with
 
 constexpr std::size_t kNotMet = std::numeric_limits<std::size_t>::max();
-
-struct Room {
-  double fall;
-  double rise;
-};
-
-// By how much a free coefficient can fall and rise; with a kink 0 is a bound.
-Room room_of(const FittedRows& fit, std::size_t k) {
-  const double beta = fit.beta[k];
-  const double lower = fit.kink > 0.0 && beta > 0.0 ? 0.0 : fit.lower[k];
-  const double upper = fit.kink > 0.0 && beta < 0.0 ? 0.0 : fit.upper[k];
-  return {beta - lower, upper - beta};
-}
-
-// By how much a value may fall and rise before a row that is not free would become so.
-Room slack_of(const FittedRows& fit, std::size_t k) {
-  const double beta = fit.beta[k];
-  const double most = beta < 0.0 ? -fit.kink : fit.kink;  // of a coefficient that could rise
-  const double least = beta > 0.0 ? fit.kink : -fit.kink;
-  return {beta < fit.upper[k] ? std::max(most - fit.above[k], 0.0) : kInfinity,
-          beta > fit.lower[k] ? std::max(fit.above[k] - least, 0.0) : kInfinity};
-}
 
 // The room of all free rows but one.
 class TotalRoom {
@@ -94,48 +70,6 @@ struct Support {
   }
 };
 
-// A row that may become free.
-struct Column {
-  std::size_t number;
-  Room slack;
-  double nearness;  // the least reach of a leaving row that could make it free
-};
-
-// Where steps leave some limits: where(k) for each such entry.
-template <class T, class Where>
-void for_each_beyond(const T* steps, T factor, const T* least, const T* most, std::size_t n,
-                     const Where& where) {
-  constexpr std::size_t kPiece = 64;
-  for (std::size_t first = 0; first < n; first += kPiece) {
-    const std::size_t end = std::min(n, first + kPiece);
-    int beyond = 0;
-    for (std::size_t k = first; k < end; ++k) {
-      const T step = steps[k] * factor;
-      beyond |= static_cast<int>(step > most[k]) | static_cast<int>(step < least[k]);
-    }
-    if (beyond == 0) continue;
-    for (std::size_t k = first; k < end; ++k) {
-      const T step = steps[k] * factor;
-      if (step > most[k] || step < least[k]) where(k, static_cast<double>(step));
-    }
-  }
-}
-
-// Sums of many products, in an order that the compiler can vectorise.
-template <class T>
-double dot(const T* a, const T* b, std::size_t n) {
-  constexpr std::size_t kLanes = 16;
-  std::array<T, kLanes> sums{};
-  std::size_t k = 0;
-  for (; k + kLanes <= n; k += kLanes) {
-    for (std::size_t l = 0; l < kLanes; ++l) sums[l] += a[k + l] * b[k + l];
-  }
-  double sum = 0.0;
-  for (; k < n; ++k) sum += static_cast<double>(a[k] * b[k]);
-  for (const T lane : sums) sum += static_cast<double>(lane);
-  return sum;
-}
-
 // All rows of a fit on their way out, with the free set in some precision.
 template <class T>
 class Departure {
@@ -149,23 +83,22 @@ class Departure {
         n_free_(free_.size()),
         members_(std::move(members)),
         border_(members_.border.begin(), members_.border.end()),
-        free_rows_(rows_of(free_)),
-        free_columns_(store, free_rows_) {
+        free_rows_(fit.rows_of(free_)),
+        free_columns_(store, free_rows_),
+        columns_(joining_rows(store, fit, free_)) {
     for (const std::size_t k : free_) support_.push_back({k});
     for (std::size_t k = 0; k < fit.rows.size(); ++k) {
       if (fit.beta[k] != 0.0 && !fit.is_free(k)) support_.push_back({k});
-      if (fit.takes_part(k) && !fit.is_free(k)) rest_.push_back(k);
     }
     for (std::size_t v = 0; v < n_free_; ++v) {
       const auto own = static_cast<double>(members_.inverse[v * n_free_ + v]);
       own_.push_back(own > 0.0 ? own : kInfinity);  // or nothing can take the place of the row
-      rooms_.push_back(room_of(fit_, free_[v]));
+      rooms_.push_back(fit_.room(free_[v]));
       // Of two free rows the other ends at its bound, up to rounding.
       most_.push_back(static_cast<T>((1.0 - kRounding) * rooms_[v].rise));
       least_.push_back(static_cast<T>((kRounding - 1.0) * rooms_[v].fall));
     }
     find_leaps();
-    find_columns();
   }
 
   std::vector<LeftOutRow> rows() {
@@ -184,13 +117,6 @@ class Departure {
   bool is_free(std::size_t place) const { return place < n_free_; }
   double beta(const Support& row) const { return fit_.beta[row.number]; }
 
-  std::vector<std::int32_t> rows_of(const std::vector<std::size_t>& numbers) const {
-    std::vector<std::int32_t> rows;
-    rows.reserve(numbers.size());
-    for (const std::size_t k : numbers) rows.push_back(fit_.rows[k]);
-    return rows;
-  }
-
   // How far the offset leaps where the other free rows have no room for a coefficient: they all end
   // at bounds then, and values move until the next row becomes free.
   void find_leaps() {
@@ -200,10 +126,9 @@ class Departure {
       rise.add(room.rise);
     }
     double down = kInfinity, up = kInfinity;
-    for (const std::size_t k : rest_) {
-      const Room slack = slack_of(fit_, k);
-      down = std::min(down, slack.fall);
-      up = std::min(up, slack.rise);
+    for (const JoiningRow& column : columns_) {
+      down = std::min(down, column.slack.fall);
+      up = std::min(up, column.slack.rise);
     }
     for (std::size_t p = 0; p < support_.size(); ++p) {
       const double coefficient = beta(support_[p]);
@@ -213,64 +138,6 @@ class Departure {
       if (room > std::abs(coefficient) * (1.0 + kRounding)) continue;
       support_[p].leap = kCaution * (coefficient > 0.0 ? down : up);
     }
-  }
-
-  // Rows that may become free, in the order of what it takes.
-  //
-  // S_ij^2 is at most S_ii S_jj, and S_jj the squared distance to any free row, or mean of such, of
-  // which one may be leaving: a row moves others no further than its reach |b_i| sqrt(S_ii) times
-  // the larger of the distances to two means of different rows.
-  void find_columns() {
-    std::vector<double> lengths;
-    for (const std::size_t k : free_) lengths.push_back(std::sqrt(std::max(fit_.diagonal[k], 0.0)));
-    std::nth_element(lengths.begin(), lengths.begin() + (n_free_ > 1), lengths.end());
-    const double to_free = n_free_ > 1 ? lengths[1] : lengths[0];
-    const std::vector<double> distances = distances_to_means();
-    columns_.reserve(rest_.size());
-    for (std::size_t c = 0; c < rest_.size(); ++c) {
-      const std::size_t k = rest_[c];
-      const double sum = std::sqrt(std::max(fit_.diagonal[k], 0.0)) + to_free;
-      const double distance = std::max(std::min(sum, distances[c]), kRounding);
-      const Room slack = slack_of(fit_, k);
-      columns_.push_back({k, slack, std::min(slack.fall, slack.rise) / distance});
-    }
-    std::sort(columns_.begin(), columns_.end(),
-              [](const Column& a, const Column& b) { return a.nearness < b.nearness; });
-  }
-
-  // The larger of the distances of the rest to the means of two groups of free rows.
-  std::vector<double> distances_to_means() const {
-    std::vector<double> farthest(rest_.size(), n_free_ > 1 ? 0.0 : kInfinity);
-    const std::size_t size = std::min(kInGroup, n_free_ / 2);
-    if (size == 0) return farthest;
-    const Gathered columns(store_, rows_of(rest_));
-    std::vector<float> entries(size * rest_.size());
-    std::vector<double> sums(rest_.size());
-    for (std::size_t group = 0; group < 2; ++group) {
-      std::vector<std::size_t> members;
-      for (std::size_t k = 0; k < size; ++k) {
-        members.push_back(free_[(2 * k + group) * n_free_ / (2 * size)]);
-      }
-      const std::vector<std::int32_t> rows = rows_of(members);
-      const Gathered own(store_, rows);
-      std::vector<float> among(size * size);
-      own.rows(rows, among.data());
-      const double within = std::accumulate(among.begin(), among.end(), 0.0);
-      columns.rows(rows, entries.data());
-      std::fill(sums.begin(), sums.end(), 0.0);
-      for (std::size_t k = 0; k < size; ++k) {
-        const float* of_row = entries.data() + k * sums.size();
-        for (std::size_t c = 0; c < sums.size(); ++c) sums[c] += static_cast<double>(of_row[c]);
-      }
-      const auto count = static_cast<double>(size);
-      for (std::size_t c = 0; c < sums.size(); ++c) {
-        const double diagonal = fit_.diagonal[rest_[c]];
-        const double square = diagonal - 2.0 * sums[c] / count + within / (count * count);
-        const double rounding = 10.0 * kRounding * std::abs(diagonal);
-        farthest[c] = std::max(farthest[c], std::sqrt(std::max(square, 0.0) + rounding));
-      }
-    }
-    return farthest;
   }
 
   // ---- free rows that meet bounds ---------------------------------------------------------------
@@ -377,30 +244,35 @@ class Departure {
   // Note which rows that are not free would become so as the undecided rows leave. Where signs are
   // enough, and there are many, those of the least slack are looked at first.
   void meet_rows() {
-    std::size_t end = within_reach(columns_.size());
-    if (settings_.signs_only && end >= kMany) {
-      const auto first = static_cast<std::size_t>(kFirst * static_cast<double>(end));
-      meet_columns(0, first);
+    std::vector<JoiningRow> columns = within_reach(columns_);
+    if (settings_.signs_only && columns.size() >= kMany) {
+      std::vector<double> nearness;
+      for (const JoiningRow& column : columns) nearness.push_back(column.nearness);
+      const auto first = static_cast<std::ptrdiff_t>(kFirst * static_cast<double>(columns.size()));
+      std::nth_element(nearness.begin(), nearness.begin() + first, nearness.end());
+      const double limit = nearness[static_cast<std::size_t>(first)];
+      const auto rest = std::stable_partition(
+          columns.begin(), columns.end(),
+          [limit](const JoiningRow& column) { return column.nearness <= limit; });
+      meet_columns({columns.begin(), rest});
       forget_lost();
-      end = within_reach(end);
-      if (first < end) meet_columns(first, end);
-    } else {
-      meet_columns(0, end);
+      columns = within_reach({rest, columns.end()});
     }
+    meet_columns(columns);
     undecided_.clear();
   }
 
-  // How many of the first columns the undecided rows may move far enough.
-  std::size_t within_reach(std::size_t end) const {
+  // Columns that the undecided rows may move far enough.
+  std::vector<JoiningRow> within_reach(std::span<const JoiningRow> columns) const {
     double reach = 0.0;
     for (const Undecided& row : undecided_) {
       const Support& support = support_[row.place];
       reach = std::max(reach, std::abs(beta(support)) * std::sqrt(std::max(support.span, 0.0)));
     }
-    const auto last = columns_.begin() + static_cast<std::ptrdiff_t>(end);
-    const auto found = std::partition_point(
-        columns_.begin(), last, [reach](const Column& column) { return column.nearness < reach; });
-    return static_cast<std::size_t>(found - columns_.begin());
+    std::vector<JoiningRow> found;
+    std::copy_if(columns.begin(), columns.end(), std::back_inserter(found),
+                 [reach](const JoiningRow& column) { return column.nearness < reach; });
+    return found;
   }
 
   // Keep the undecided rows that columns of larger slack may keep on their side. The others would
@@ -424,23 +296,18 @@ class Departure {
     undecided_.resize(kept);
   }
 
-  void meet_columns(std::size_t first, std::size_t last) {
-    std::vector<Column> columns(columns_.begin() + static_cast<std::ptrdiff_t>(first),
-                                columns_.begin() + static_cast<std::ptrdiff_t>(last));
-    // In the order of memory.
-    std::sort(columns.begin(), columns.end(),
-              [](const Column& a, const Column& b) { return a.number < b.number; });
+  void meet_columns(std::span<const JoiningRow> columns) {
     const std::size_t most = std::clamp<std::size_t>(
         settings_.budget_bytes / (8 * sizeof(float) * n_free_), 16, kColumnsAtATime);
     for (std::size_t c = 0; c < columns.size(); c += most) {
-      meet_some({columns.data() + c, std::min(most, columns.size() - c)});
+      meet_some(columns.subspan(c, std::min(most, columns.size() - c)));
       if (met_.size() >= most) count_meetings();
     }
     count_meetings();
   }
 
   // Note which of some columns become free.
-  void meet_some(std::span<const Column> columns) {
+  void meet_some(std::span<const JoiningRow> columns) {
     const std::size_t n = columns.size();
     std::vector<std::int32_t> rows;
     std::vector<float> most(n), least(n);
@@ -483,11 +350,17 @@ class Departure {
             meetings_.push_back({undecided_[u].place, met[c], room / fall, entry * entry});
           });
     }
+    keep_entries(met);
+  }
+
+  // Keep the entries of columns that were met with the free rows.
+  void keep_entries(const std::vector<std::size_t>& met) {
     entries_.resize(met_.size() * n_free_);
-    for (std::size_t v = 0; v < n_free_; ++v) {
-      for (std::size_t c = 0; c < n; ++c) {
-        if (met[c] == kNotMet) continue;
-        entries_[met[c] * n_free_ + v] = static_cast<T>(kernel_[v * n + c]);
+    for (std::size_t c = 0; c < met.size(); ++c) {
+      if (met[c] == kNotMet) continue;
+      T* entries = entries_.data() + met[c] * n_free_;
+      for (std::size_t v = 0; v < n_free_; ++v) {
+        entries[v] = static_cast<T>(kernel_[v * met.size() + c]);
       }
     }
   }
@@ -568,12 +441,11 @@ class Departure {
   std::vector<T> border_;
   std::vector<std::int32_t> free_rows_;  // of the store
   Gathered free_columns_;
-  std::vector<Support> support_;   // free rows, then others
-  std::vector<std::size_t> rest_;  // rows that take part and are not free
-  std::vector<Column> columns_;    // the same
-  std::vector<double> own_;        // diagonal entries of the inverse
-  std::vector<Room> rooms_;        // of the free rows
-  std::vector<T> most_, least_;    // the same as limits of a step
+  std::vector<JoiningRow> columns_;
+  std::vector<Support> support_;  // free rows, then others
+  std::vector<double> own_;       // diagonal entries of the inverse
+  std::vector<Room> rooms_;       // of the free rows
+  std::vector<T> most_, least_;   // the same as limits of a step
   std::vector<Undecided> undecided_;
   std::size_t undecided_limit_ = 0;
   std::vector<float> factors_;  // of the undecided
@@ -595,6 +467,7 @@ std::vector<LeftOutRow> left_out_rows(KernelStore& store, const FittedRows& fit,
     free.push_back(k);
     rows.push_back(fit.rows[k]);
   }
+  if (free.empty()) return {};
   Buffer<float> kernel(free.size() * free.size());
   const Gathered columns(store, rows);
   columns.rows(rows, kernel.data());

@@ -15,29 +15,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <vector>
 
+#include "fitted_rows.hpp"
 #include "store.hpp"
 
 namespace onefit {
-
-// A solved problem: min 1/2 b'Kb - p'b + kink |b|_1, lower <= b <= upper, the sum of b fixed.
-struct FittedRows {
-  std::span<const std::int32_t> rows;  // of the store; the others have an entry for each
-  const double* values;                // of the decision function
-  const double* above;                 // by which targets are above the values
-  const double* beta;
-  const double* lower;
-  const double* upper;
-  const double* diagonal;  // of the kernel
-  double kink;
-
-  bool takes_part(std::size_t k) const { return lower[k] < upper[k]; }
-  bool is_free(std::size_t k) const {
-    return beta[k] > lower[k] && beta[k] < upper[k] && (kink == 0.0 || beta[k] != 0.0);
-  }
-};
 
 struct LeftOutSettings {
   bool signs_only;           // values whose sign is certain are not corrected
@@ -56,7 +39,7 @@ struct LeftOutRow {
   bool is_known;
 };
 
-// All of them. There has to be a free row.
+// All of them; none where there is no free row, as nothing is known then.
 std::vector<LeftOutRow> left_out_rows(KernelStore& store, const FittedRows& fit,
                                       const LeftOutSettings& settings);
 

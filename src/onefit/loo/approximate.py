@@ -46,7 +46,7 @@ from onefit.memory import ALWAYS
 _core.use_blas(cython_blas.__pyx_capi__, cython_lapack.__pyx_capi__)
 
 # So many free rows are inverted in single precision, where they are far enough apart.
-SINGLE_FROM = 200
+SINGLE_FROM = 64
 
 # A value of a regression is in doubt if its range is wider than this share of the typical error:
 # the error of others was at most 0.23 of it on 12 cases, and 0.52 with a share of 0.5.
@@ -117,8 +117,9 @@ def left_out(
         np.zeros(n, dtype=np.int64),
     )
     for number, fit in enumerate(fits):
-        if fit.is_determined and fit.is_free.any():
-            _core.estimate_left_out(
+        known = fit.is_determined
+        if known:
+            known = _core.estimate_left_out(
                 store,
                 fit.rows,
                 fit.values,
@@ -139,6 +140,6 @@ def left_out(
                 budget_bytes=budget_bytes,
                 single_from=SINGLE_FROM,
             )
-        else:  # the offset is not unique
+        if not known:  # the offset is not unique
             found.is_known[fit.rows[fit.takes_part]] = False
     return found

@@ -114,7 +114,7 @@ class _Estimator:
             # A matrix that is not symmetric has other values for rows than for columns.
             apart = np.abs(fit.values - self._full[fit.rows, number])
             determined &= bool((apart <= MARGIN * self._tolerances[number]).all())
-        return replace(fit, is_determined=determined)
+        return fit if determined else replace(fit, is_determined=False)
 
     def _labels_in_doubt(self, found: Estimates) -> NDArray[np.bool_]:
         """Rows that may lose the class that they seem to have, or get it."""
