@@ -15,17 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onefit import _core
+from onefit.estimators import SVC
 from onefit.estimators.regression import KernelRegressor
 from onefit.folds import FoldWork
 from onefit.kernels import Floats, kernel_diagonal
 from onefit.loo.approximate import Estimates, left_out
-from onefit.loo.checks import DOUBTFUL, ESTIMATE, MARGIN, NOT_SUPPORT
+from onefit.loo.checks import DOUBTFUL, ESTIMATE, MARGIN, NOT_SUPPORT, not_support
 from onefit.loo.exact import LeaveOneOutFit, scale_and_intercept
 from onefit.loo.fits import Fit
 from onefit.loo.left_out import LeftOutRows
 from onefit.memory import ALWAYS, budget_bytes
 from onefit.problem import class_pairs
 from onefit.solver import blas_threads
+from onefit.voting import vote_counts
 
 # With a kernel, bounds or sums that change with the row, values of rows that are no support vectors
 # moved by 0.1 to 2 times the typical value over the number of rows (medians of 45 cases of 8 data
@@ -97,13 +99,25 @@ class _Estimator:
         return found.values * self._unit, doubt
 
     def is_not_support(self) -> NDArray[np.bool_]:
-        """Rows without which the fit is what it is; of none where all others change with a row."""
+        """Rows without which the fit is what it is; none where all others change with a row.
+
+        As :func:`onefit.loo.checks.not_support`, of all problems of a row. Rows without weight may
+        be anywhere, also where the fit has not decided.
+        """
         fit = self._fit
         is_exact = np.full(fit.n, fit.others_stay)
         if not fit.others_stay:
             return is_exact
-        for problem, table in zip(fit.whole.problems, fit.rules(signs_suffice=False), strict=True):
-            is_exact[problem.rows[table != NOT_SUPPORT]] = False
+        for number, (problem, solution) in enumerate(
+            zip(fit.whole.problems, fit.solutions, strict=True)
+        ):
+            settled = not_support(problem, solution)
+            idle = problem.lower == problem.upper
+            if problem.split is not None:
+                settled = idle
+            if idle.any() and isinstance(fit.machine, SVC):
+                settled &= ~idle | (np.abs(fit.full[problem.rows, number]) >= MARGIN * fit.tol)
+            is_exact[problem.rows[~settled]] = False
         return is_exact
 
     def _fit_of(self, number: int, solution: _core.Solution) -> Fit:
@@ -122,14 +136,14 @@ class _Estimator:
         fit, known = self._fit, found.is_known
         if fit.n_classes == 2:
             return either[:, 0] | ~known
-        votes = np.zeros((fit.n, fit.n_classes))  # if the row's class loses what is in doubt
-        mine, rows = fit.class_of_row, np.arange(fit.n)
+        # If the row's class loses what is in doubt.
+        first, starts = found.values > 0, fit.whole.starts
         for number, (i, j) in enumerate(class_pairs(fit.n_classes)):
-            first = found.values[:, number] > 0
-            first = np.where(either[:, number] & (mine == i), False, first)
-            first = np.where(either[:, number] & (mine == j), True, first)
-            votes[:, i] += first
-            votes[:, j] += ~first
+            of_i, of_j = slice(starts[i], starts[i + 1]), slice(starts[j], starts[j + 1])
+            first[of_i, number] &= ~either[of_i, number]
+            first[of_j, number] |= either[of_j, number]
+        votes = vote_counts(first, fit.n_classes)
+        mine, rows = fit.class_of_row, np.arange(fit.n)
         own = votes[rows, mine]
         votes[rows, mine] = -1.0
         certain: NDArray[np.bool_] = own > votes.max(axis=1)
