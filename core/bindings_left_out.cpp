@@ -4,6 +4,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <cstdint>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -85,23 +86,35 @@ bool estimate_from_python(KernelStore& store, const Vector<std::int32_t>& rows,
   return !found.empty();
 }
 
+// An inverse and its memory.
 template <class T>
-Inverse as_arrays(FreeSet<T> set) {
-  auto* kept = new FreeSet<T>(std::move(set));
-  const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<FreeSet<T>*>(p); });
-  const std::size_t n = kept->size;
+struct KeptSet {
+  std::unique_ptr<Workspace> workspace;
+  FreeSet<T> set;
+};
+
+template <class T>
+Inverse as_arrays(std::unique_ptr<Workspace> workspace, FreeSet<T> set) {
+  auto* kept = new KeptSet<T>{std::move(workspace), std::move(set)};
+  const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<KeptSet<T>*>(p); });
+  const std::size_t n = kept->set.size;
   return Inverse(nb::make_tuple(
-      nb::ndarray<nb::numpy, T, nb::ndim<2>>(kept->inverse.data(), {n, n}, owner),
-      nb::ndarray<nb::numpy, double, nb::ndim<1>>(kept->border.data(), {n}, owner), kept->corner));
+      nb::ndarray<nb::numpy, T, nb::ndim<2>>(kept->set.inverse, {n, n}, owner),
+      nb::ndarray<nb::numpy, double, nb::ndim<1>>(kept->set.border.data(), {n}, owner),
+      kept->set.corner));
 }
 
 Inverse free_set_from_python(const Matrix<float>& kernel, bool single) {
   const std::size_t n = kernel.shape(0);
   if (n == 0 || kernel.shape(1) != n) throw std::invalid_argument("the matrix must be square");
-  if (!single) return as_arrays(double_free_set(kernel.data(), n));
-  auto set = single_free_set(kernel.data(), n);
+  auto workspace = std::make_unique<Workspace>();
+  if (!single) {
+    FreeSet<double> set = double_free_set(kernel.data(), n, *workspace);
+    return as_arrays(std::move(workspace), std::move(set));
+  }
+  auto set = single_free_set(kernel.data(), n, *workspace);
   if (!set) throw std::invalid_argument("rows are too near to one another for single precision");
-  return as_arrays(std::move(*set));
+  return as_arrays(std::move(workspace), std::move(*set));
 }
 
 }  // namespace

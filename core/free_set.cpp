@@ -135,7 +135,7 @@ void add_border(FreeSet<T>& set, double lift) {
   const std::size_t n = set.size;
   std::vector<double> sums(n, 0.0);
   for (std::size_t j = 0; j < n; ++j) {
-    const T* column = set.inverse.data() + j * n;
+    const T* column = set.inverse + j * n;
     double sum = static_cast<double>(column[j]);
     for (std::size_t i = j + 1; i < n; ++i) {
       const double entry = static_cast<double>(column[i]);
@@ -151,7 +151,7 @@ void add_border(FreeSet<T>& set, double lift) {
   set.corner = lift - 1.0 / total;
   const std::vector<T> right(sums.begin(), sums.end());
   const std::vector<T> left(set.border.begin(), set.border.end());
-  T* a = set.inverse.data();
+  T* a = set.inverse;
   for (std::size_t j0 = 0; j0 < n; j0 += kTile) {
     const std::size_t j1 = std::min(n, j0 + kTile);
     for (std::size_t i0 = j0; i0 < n; i0 += kTile) {
@@ -168,34 +168,33 @@ void add_border(FreeSet<T>& set, double lift) {
 }
 
 template <class T>
-std::optional<FreeSet<T>> free_set(const float* kernel, std::size_t n, Scale scale, double least,
-                                   bool repair) {
-  FreeSet<T> set;
-  set.size = n;
-  set.inverse = Buffer<T>(n * n);
-  T* a = set.inverse.data();
+std::optional<FreeSet<T>> free_set(const float* kernel, std::size_t n, Workspace& workspace,
+                                   Scale scale, double least, bool repair) {
+  T* a = workspace.take<T>(n * n);
   const T lift = static_cast<T>(scale.lift);
   for (std::size_t k = 0; k < n * n; ++k) a[k] = static_cast<T>(kernel[k]) + lift;
   if (!factor(a, n, least, repair)) return std::nullopt;
   invert_triangle(a, n, n);
   int size = static_cast<int>(n), info = 0;
   given_blas<T>().lauum(&kLower, &size, a, &size, &info);
+  FreeSet<T> set{n, a, {}, 0.0};
   add_border(set, scale.lift);
   return set;
 }
 
 }  // namespace
 
-std::optional<FreeSet<float>> single_free_set(const float* kernel, std::size_t n) {
+std::optional<FreeSet<float>> single_free_set(const float* kernel, std::size_t n,
+                                              Workspace& workspace) {
   const Scale scale = scale_of(kernel, n);
   const double least = kWellApart * scale.largest;
   if (has_twins(kernel, n, least)) return std::nullopt;
-  return free_set<float>(kernel, n, scale, least, false);
+  return free_set<float>(kernel, n, workspace, scale, least, false);
 }
 
-FreeSet<double> double_free_set(const float* kernel, std::size_t n) {
+FreeSet<double> double_free_set(const float* kernel, std::size_t n, Workspace& workspace) {
   const Scale scale = scale_of(kernel, n);
-  return *free_set<double>(kernel, n, scale, kIndependent * scale.largest, true);
+  return *free_set<double>(kernel, n, workspace, scale, kIndependent * scale.largest, true);
 }
 
 }  // namespace onefit

@@ -13,7 +13,7 @@
 #include <optional>
 #include <vector>
 
-#include "buffer.hpp"
+#include "workspace.hpp"
 
 namespace onefit {
 
@@ -22,8 +22,8 @@ inline constexpr double kRounding = 1e-6;
 
 template <class T>
 struct FreeSet {
-  std::size_t size = 0;
-  Buffer<T> inverse;  // the part of the rows
+  std::size_t size;
+  T* inverse;  // the part of the rows
   std::vector<double> border;
   double corner = 0.0;
 
@@ -31,10 +31,11 @@ struct FreeSet {
   static constexpr double kNoise = sizeof(T) == sizeof(double) ? kRounding : 100 * kRounding;
 };
 
-// The inverse for a kernel matrix. In single precision there is none if the others leave less of
-// some row than single precision takes; where two rows are so near that this is certain nothing is
-// factorised.
-std::optional<FreeSet<float>> single_free_set(const float* kernel, std::size_t n);
-FreeSet<double> double_free_set(const float* kernel, std::size_t n);
+// The inverse for a kernel matrix, in memory of the workspace. In single precision there is none if
+// the others leave less of some row than single precision takes; where two rows are so near that
+// this is certain nothing is factorised.
+std::optional<FreeSet<float>> single_free_set(const float* kernel, std::size_t n,
+                                              Workspace& workspace);
+FreeSet<double> double_free_set(const float* kernel, std::size_t n, Workspace& workspace);
 
 }  // namespace onefit

@@ -4,12 +4,14 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <memory>
 
 #include "blas.hpp"
 #include "free_set.hpp"
 #include "gathered.hpp"
 #include "joining.hpp"
 #include "steps.hpp"
+#include "workspace.hpp"
 
 namespace onefit {
 
@@ -75,7 +77,7 @@ template <class T>
 class Departure {
  public:
   Departure(KernelStore& store, const FittedRows& fit, const LeftOutSettings& settings,
-            std::vector<std::size_t> free, FreeSet<T> members)
+            std::vector<std::size_t> free, FreeSet<T> members, Workspace& workspace)
       : store_(store),
         fit_(fit),
         settings_(settings),
@@ -85,7 +87,11 @@ class Departure {
         border_(members_.border.begin(), members_.border.end()),
         free_rows_(fit.rows_of(free_)),
         free_columns_(store, free_rows_),
-        columns_(joining_rows(store, fit, free_)) {
+        columns_(joining_rows(store, fit, free_)),
+        workspace_(workspace),
+        kernel_(workspace),
+        between_(workspace),
+        products_(workspace) {
     for (const std::size_t k : free_) support_.push_back({k});
     for (std::size_t k = 0; k < fit.rows.size(); ++k) {
       if (fit.beta[k] != 0.0 && !fit.is_free(k)) support_.push_back({k});
@@ -102,8 +108,9 @@ class Departure {
   }
 
   std::vector<LeftOutRow> rows() {
-    undecided_limit_ =
-        std::max<std::size_t>(16, settings_.budget_bytes / (2 * sizeof(float) * n_free_));
+    undecided_limit_ = std::clamp<std::size_t>(
+        settings_.budget_bytes / (2 * sizeof(float) * n_free_), 16, 16 + support_.size());
+    factors_ = workspace_.take<float>(undecided_limit_ * n_free_);
     follow_free();
     follow_others();
     meet_rows();
@@ -146,7 +153,7 @@ class Departure {
   void follow_free() {
     for (std::size_t p = 0; p < n_free_; ++p) {
       Support& row = support_[p];
-      const T* inverse = members_.inverse.data() + p * n_free_;
+      const T* inverse = members_.inverse + p * n_free_;
       row.span = 1.0 / own_[p];
       const double coefficient = beta(row);
       for_each_beyond(inverse, static_cast<T>(-coefficient / own_[p]), least_.data(), most_.data(),
@@ -166,24 +173,24 @@ class Departure {
   void follow_others() {
     const std::size_t at_a_time = std::clamp<std::size_t>(
         settings_.budget_bytes / (4 * sizeof(T) * n_free_), 16, kRowsAtATime);
-    Buffer<T> entries(std::min(at_a_time, support_.size()) * n_free_);
-    Buffer<T> products(entries.size());
+    const std::size_t most = std::min(at_a_time, support_.size() - n_free_);
+    T* entries = workspace_.take<T>(most * n_free_);
+    T* products = workspace_.take<T>(most * n_free_);
     for (std::size_t first = n_free_; first < support_.size(); first += at_a_time) {
       const std::size_t end = std::min(support_.size(), first + at_a_time);
       std::vector<std::int32_t> rows;
       for (std::size_t p = first; p < end; ++p) rows.push_back(fit_.rows[support_[p].number]);
-      free_columns_.rows(rows, entries.data());
-      project(entries.data(), end - first, products.data());
+      free_columns_.rows(rows, entries);
+      project(entries, end - first, products);
       for (std::size_t p = first; p < end; ++p) {
-        follow_other(p, entries.data() + (p - first) * n_free_,
-                     products.data() + (p - first) * n_free_);
+        follow_other(p, entries + (p - first) * n_free_, products + (p - first) * n_free_);
       }
     }
   }
 
   // Rows times the inverse.
   void project(const T* entries, std::size_t count, T* products) const {
-    given_blas<T>().multiply(n_free_, count, n_free_, members_.inverse.data(), entries, products);
+    given_blas<T>().multiply(n_free_, count, n_free_, members_.inverse, entries, products);
   }
 
   void follow_other(std::size_t p, const T* entries, T* per_unit) {
@@ -235,10 +242,8 @@ class Departure {
   // the free rows, and what is added.
   float* take_undecided(std::size_t p, double added) {
     if (undecided_.size() == undecided_limit_) meet_rows();
-    const std::size_t used = undecided_.size() * n_free_;
-    if (used + n_free_ > factors_.size()) factors_.resize(used + std::max(used, 16 * n_free_));
     undecided_.push_back({p, static_cast<float>(added)});
-    return factors_.data() + used;
+    return factors_ + (undecided_.size() - 1) * n_free_;
   }
 
   // Note which rows that are not free would become so as the undecided rows leave. Where signs are
@@ -285,7 +290,7 @@ class Departure {
       const double fall = beta(row) * row.span * std::exp(2.0 * kCaution * row.kept);
       if (value * (value - fall) > 0.0) {
         if (kept != u) {
-          std::copy_n(factors_.data() + u * n_free_, n_free_, factors_.data() + kept * n_free_);
+          std::copy_n(factors_ + u * n_free_, n_free_, factors_ + kept * n_free_);
           undecided_[kept] = undecided_[u];
         }
         ++kept;
@@ -321,7 +326,7 @@ class Departure {
     gathered.rows(free_rows_, kernel_.data());
     // There are most of these, and what counts as a change need not be exact: single precision.
     between_.at_least(undecided_.size() * n);
-    given_blas<float>().multiply(n, undecided_.size(), n_free_, kernel_.data(), factors_.data(),
+    given_blas<float>().multiply(n, undecided_.size(), n_free_, kernel_.data(), factors_,
                                  between_.data());
     std::vector<float> own(n);
     std::vector<std::size_t> met(n, kNotMet);
@@ -448,9 +453,10 @@ class Departure {
   std::vector<T> most_, least_;   // the same as limits of a step
   std::vector<Undecided> undecided_;
   std::size_t undecided_limit_ = 0;
-  std::vector<float> factors_;  // of the undecided
-  Buffer<float> kernel_, between_;
-  Buffer<T> products_;
+  float* factors_ = nullptr;  // of the undecided
+  Workspace& workspace_;
+  Scratch<float> kernel_, between_;
+  Scratch<T> products_;
   std::vector<Meeting> meetings_;
   std::vector<std::size_t> met_;  // numbers of columns
   std::vector<T> entries_;        // of these with the free rows
@@ -468,18 +474,21 @@ std::vector<LeftOutRow> left_out_rows(KernelStore& store, const FittedRows& fit,
     rows.push_back(fit.rows[k]);
   }
   if (free.empty()) return {};
-  Buffer<float> kernel(free.size() * free.size());
-  const Gathered columns(store, rows);
-  columns.rows(rows, kernel.data());
+  auto of_kernel = std::make_unique<Workspace>();
+  auto* kernel = of_kernel->take<float>(free.size() * free.size());
+  Gathered(store, rows).rows(rows, kernel);
+  Workspace workspace;
   if (free.size() >= settings.single_from) {
-    if (auto members = single_free_set(kernel.data(), free.size())) {
-      kernel = {};
-      return Departure(store, fit, settings, std::move(free), std::move(*members)).rows();
+    if (auto members = single_free_set(kernel, free.size(), workspace)) {
+      of_kernel.reset();
+      return Departure(store, fit, settings, std::move(free), std::move(*members), workspace)
+          .rows();
     }
+    workspace = Workspace();
   }
-  FreeSet<double> members = double_free_set(kernel.data(), free.size());
-  kernel = {};
-  return Departure(store, fit, settings, std::move(free), std::move(members)).rows();
+  FreeSet<double> members = double_free_set(kernel, free.size(), workspace);
+  of_kernel.reset();
+  return Departure(store, fit, settings, std::move(free), std::move(members), workspace).rows();
 }
 
 }  // namespace onefit
