@@ -33,6 +33,8 @@ inline void check_rows(const KernelStore& store, std::span<const std::int32_t> r
 void bind_problems(nb::module_& m);
 // Paths of optima (bindings_path.cpp).
 void bind_paths(nb::module_& m);
+// Estimates of left-out rows (bindings_left_out.cpp).
+void bind_left_out(nb::module_& m);
 
 // Chains of problems (bindings_chains.cpp).
 void bind_chains(nb::module_& m);

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from sklearn.metrics.pairwise import rbf_kernel
 
 from ..case import WARM_UP, Case, Matrix, Settings
-from ..datasets import regression
-from ..datasets.left_out import LEFT_OUT, ROWS
+from ..datasets import multiclass, regression
+from ..datasets.left_out import FOR_THE_FACTOR, LEFT_OUT, ROWS
 from ..record import OURS, CaseRecord, Entry
 from ..report.words import NONE, megabytes, ratio, seconds
 from ..rivals.base import Rival
@@ -30,6 +30,13 @@ from .cv import YARDSTICK, OneFit
 
 ALL_VALUES, REFINED, EXACT = (f"{OURS}, {what}" for what in ("all values", "refined", "exact"))
 CHOLESKY = "scipy, n x n Cholesky"
+# What the sentences call the groups.
+GROUPS = {
+    LEFT_OUT.name: "of two classes",
+    multiclass.GROUP.name: "of more classes",
+    FOR_THE_FACTOR.name: f"of {ROWS:,} rows",
+    regression.GROUP.name: "of regression",
+}
 # By how much errors may differ from those of exact leave-one-out: error rates, and shares of a mean
 # squared error. What is aimed at in the mean is a quarter of the first, and the second.
 ESTIMATE_ALLOWED, REFINED_ALLOWED = 0.02, 0.001
@@ -112,8 +119,8 @@ class Answer:
 
     result: Any
     exact: Any
-    support: NDArray[np.bool_]
-    n_free: int
+    support: NDArray[np.bool_]  # of any problem
+    n_free: int  # of all problems together
 
 
 class ApproximateLeaveOneOut(Subject):
@@ -121,7 +128,7 @@ class ApproximateLeaveOneOut(Subject):
     title = "Approximate leave-one-out of {machine} with a Gaussian kernel, after the fit"
     rank = 5
     default_rivals = [OURS, YARDSTICK]  # noqa: RUF012
-    groups = [LEFT_OUT, regression.GROUP]  # noqa: RUF012
+    groups = [LEFT_OUT, multiclass.GROUP, FOR_THE_FACTOR, regression.GROUP]  # noqa: RUF012
     rule = (
         f"times are those after the fit on all rows; {OURS}: the estimate with its defaults,"
         f" {ALL_VALUES}: with certify=False; errors are compared with those of exact leave-one-out:"
@@ -159,11 +166,13 @@ class ApproximateLeaveOneOut(Subject):
             return None
         from onefit.loo.fits import Fit
 
-        fit = rival.fits._fit
-        found = Fit.of(fit.whole.problems[0], fit.solutions[0], fit.tol)
+        fit, n_free = rival.fits._fit, 0
         support = np.zeros(case.rows, dtype=bool)
-        support[fit.whole.order[found.rows[found.beta != 0]]] = True
-        return Answer(result, rival.fits.exact(case), support, int(found.is_free.sum()))
+        for problem, solution in zip(fit.whole.problems, fit.solutions, strict=True):
+            found = Fit.of(problem, solution, fit.tol)
+            support[fit.whole.order[found.rows[found.beta != 0]]] = True
+            n_free += int(found.is_free.sum())
+        return Answer(result, rival.fits.exact(case), support, n_free)
 
     def judge(self, rival: Rival, answer: Answer, reference: Answer, case: Case) -> Verdict:
         result, exact = answer.result, answer.exact
@@ -185,24 +194,17 @@ class ApproximateLeaveOneOut(Subject):
 
     def sentences(self, records: list[CaseRecord]) -> list[str]:
         done = [record for record in records if not record.skipped]
+        of_groups = {r.facts["group"]: GROUPS[r.facts["group"]] for r in done}
         found = []
-        for setting in ("", *dict.fromkeys(record.facts["setting"] for record in done)):
-            some = [r for r in done if setting in ("", r.facts["setting"])]
-            of = f"{len(some)} cases" if not setting else f"{len(some)} {setting} cases"
-            for name in (OURS, ALL_VALUES, REFINED, EXACT):
-                costs = [c for r in some if (c := _cost(r, name, f"{YARDSTICK}, one fit"))]
-                if costs:
-                    found.append(
-                        f"{name}: {ratio(_mean(costs))} fits of {YARDSTICK} beyond onefit's own fit"
-                        f" (geometric mean of {of}; {ratio(min(costs))} to {ratio(max(costs))})"
-                    )
-            for name in (OURS, ALL_VALUES, REFINED):
-                apart = [e.verdict.figures["difference"] for r in some if (e := _judged(r, name))]
-                if apart:
-                    found.append(
-                        f"{name}: error off by {np.mean(apart):.4f} (mean of {of};"
-                        f" at most {max(apart):.4f})"
-                    )
+        for group, kind in of_groups.items() if len(of_groups) > 1 else [("", "")]:
+            for setting in ("", *dict.fromkeys(record.facts["setting"] for record in done)):
+                some = [
+                    r
+                    for r in done
+                    if group in ("", r.facts["group"]) and setting in ("", r.facts["setting"])
+                ]
+                words = filter(None, (str(len(some)), setting, "cases", kind))
+                found += _costs_and_errors(some, " ".join(words))
         for record in done:
             cost = _cost(record, OURS, CHOLESKY)
             if cost:
@@ -222,17 +224,39 @@ class ApproximateLeaveOneOut(Subject):
         return [_costs(done), _errors(done), _doubts(done)]
 
 
+def _costs_and_errors(records: list[CaseRecord], of: str) -> list[str]:
+    """Return what some cases come to."""
+    found = []
+    for name in (OURS, ALL_VALUES, REFINED, EXACT):
+        costs = [c for r in records if (c := _cost(r, name, f"{YARDSTICK}, one fit"))]
+        if costs:
+            found.append(
+                f"{name}: {ratio(_mean(costs))} fits of {YARDSTICK} beyond onefit's own fit"
+                f" (geometric mean of {of}; {ratio(min(costs))} to {ratio(max(costs))})"
+            )
+    for name in (OURS, ALL_VALUES, REFINED):
+        apart = [e.verdict.figures["difference"] for r in records if (e := _judged(r, name))]
+        if apart:
+            found.append(
+                f"{name}: error off by {np.mean(apart):.4f} (mean of {of};"
+                f" at most {max(apart):.4f})"
+            )
+    return found
+
+
 def _figures(answer: Answer, squares: bool) -> dict[str, float]:
     """Return how far values are off, and what is in doubt."""
     result, exact, support = answer.result, answer.exact, answer.support
+    # Of more than two classes the values of classes: their errors are those of the worst.
     off = np.abs(result.decision_values - exact.decision_values)
+    off = off.reshape(len(off), -1).max(axis=1)
     doubt = ~result.reliable
     if squares:
         wrong = off > 0.25 * math.sqrt(exact.error)
     else:
         wrong = result.predictions != exact.predictions
     others = support & ~doubt
-    values = result.decision_values[support], exact.decision_values[support]
+    values = result.decision_values[support].ravel(), exact.decision_values[support].ravel()
     return {
         "support_vectors": int(support.sum()),
         "free": answer.n_free,

@@ -202,6 +202,21 @@ def follow_paths(problem: Problem, solution: Solution, order: Annotated[NDArray[
     The optima that a solution moves to when the variable at one of the places `leaving` goes to zero, for each of them. `order` has the variables by place. Rows of `columns` are changes of the offset and at every place with the input of one; column_of says of which, with -1 for none.
     """
 
+def use_blas(blas: dict[str, CapsuleType], lapack: dict[str, CapsuleType]) -> None:
+    """
+    Takes routines of both precisions as scipy.linalg.cython_blas and cython_lapack export them.
+    """
+
+def free_set(kernel: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)], single: bool = False) -> tuple[object, object, float]:
+    """
+    The inverse of [0 1'; 1 K]: the part of the rows, the border and the corner.
+    """
+
+def estimate_left_out(store: KernelStore, rows: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], fitted: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], above: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], beta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], lower: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], upper: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], kink: float, diagonal: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], number: int, values: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], low: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], high: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')], is_known: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu')], share: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], changes: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], signs_only: bool, budget_bytes: int, single_from: int) -> bool:
+    """
+    Writes estimates of the left-out values of the rows of a fit into the column `number` of arrays with a row for each of the store. Nothing is known, and False returned, without a free row.
+    """
+
 def solve_chains(stores: list[KernelStore], problems: list[Problem], bounds: list[Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]], factors: Sequence[Sequence[float]], tol: float = 0.001, max_iter: int = -1, shrinking: bool = True, threads: int = 1, cold: bool = False, finished: object | None = None) -> list[list[Solution]]:
     """
     Solves each problem with its bounds, one for each row of its store, times each of its factors in turn, which must not fall; each starts from the one before, or cold. Returns the solutions, or gives each to `finished(chain, step, solution)`, which stops the work by returning True, and returns nothing. Ctrl-C stops it.

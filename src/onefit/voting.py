@@ -56,17 +56,22 @@ def pair_weights(coef: Floats, n_support: NDArray[np.int32], support: Floats) ->
     ]
 
 
+def vote_counts(first: NDArray[np.bool_], n_classes: int) -> NDArray[np.float32]:
+    """The votes of each class, from whether the first class of each pair has its vote."""
+    firsts, seconds = np.array(class_pairs(n_classes)).T
+    # What a vote for the first class of a pair gives each class, over one for the second. Sums of
+    # whole numbers are exact in float32 up to 2^24.
+    change = np.zeros((len(firsts), n_classes), dtype=np.float32)
+    pairs = np.arange(len(firsts))
+    change[pairs, firsts] = 1
+    change[pairs, seconds] = -1
+    count: NDArray[np.float32] = first.astype(np.float32) @ change
+    count += np.arange(n_classes, dtype=np.float32)  # class k is the second of k pairs
+    return count
+
+
 def votes(values: Floats, n_classes: int) -> NDArray[np.intp]:
     """The class with most votes; a value of exactly 0 votes for the second class of its pair, and
     ties go to the lowest class, as in LIBSVM."""
-    first, second = np.array(class_pairs(n_classes)).T
-    # What a vote for the first class of a pair gives each class, over one for the second. Sums of
-    # whole numbers are exact in float32 up to 2^24.
-    change = np.zeros((len(first), n_classes), dtype=np.float32)
-    pairs = np.arange(len(first))
-    change[pairs, first] = 1
-    change[pairs, second] = -1
-    count = (values > 0).astype(np.float32) @ change
-    count += np.arange(n_classes)  # class k is the second of k pairs
-    winners: NDArray[np.intp] = np.argmax(count, axis=1)
+    winners: NDArray[np.intp] = np.argmax(vote_counts(values > 0, n_classes), axis=1)
     return winners

@@ -15,10 +15,9 @@ from strategies import classifications, drawn, regressions
 
 from onefit import SVC, SVR, NuSVC, NuSVR, _core, cross_val_predict
 from onefit.kernels import Kernel, kernel_diagonal
-from onefit.loo import free_set
+from onefit.loo import approximate
 from onefit.loo.approximate import Estimates, left_out
 from onefit.loo.fits import Fit
-from onefit.loo.free_set import FreeSet
 from onefit.problem import Problem
 from onefit.solver import Settings, solve
 from onefit.voting import votes
@@ -103,35 +102,59 @@ def noisy_function(n=150, seed=0):
 # ---- the formulas -------------------------------------------------------------------------------
 
 
-def bordered(K, offset):
-    if not offset:
-        return K
+def bordered(K):
     M = np.ones((len(K) + 1, len(K) + 1))
     M[0, 0], M[1:, 1:] = 0.0, K
     return M
 
 
-@pytest.mark.parametrize("offset", [True, False])
-def test_inverse_of_the_free_set(offset):
-    X = np.random.default_rng(0).normal(size=(12, 3))
-    K = naive.rbf_kernel(X, X, gamma=0.5)
-    members, whole = FreeSet(K, offset=offset), np.linalg.inv(bordered(K, offset))
-    assert_allclose(members.inverse, whole[1:, 1:] if offset else whole, rtol=1e-6, atol=1e-8)
-    if offset:
-        assert_allclose(members.border, whole[0, 1:], rtol=1e-6, atol=1e-8)
-        assert members.corner == pytest.approx(whole[0, 0])
+def kernel_of(n, seed, n_features=3):
+    """A kernel matrix of points, as a store has it."""
+    X = np.random.default_rng(seed).normal(size=(n, n_features))
+    return naive.rbf_kernel(X, X, gamma=0.5).astype(np.float32)
 
 
-@pytest.mark.parametrize("offset", [True, False])
-def test_the_diagonal_is_what_removing_a_row_costs(offset):
+# Blocks of the factorisation and of the inversion end within these.
+@pytest.mark.parametrize("n", [1, 2, 12, 65, 130, 300])
+@pytest.mark.parametrize("single", [False, True])
+def test_inverse_of_the_free_set(n, single):
+    K = kernel_of(n, seed=0, n_features=30 if single else 8)
+    inverse, border, corner = _core.free_set(K, single)
+    whole = np.linalg.inv(bordered(K.astype(np.float64)))
+    assert inverse.dtype == (np.float32 if single else np.float64)
+    precision = 1e-5 if single else 1e-10
+    assert_allclose(inverse, whole[1:, 1:], atol=precision * np.abs(whole).max())
+    assert_allclose(border, whole[0, 1:], atol=precision * np.abs(whole).max())
+    assert corner == pytest.approx(whole[0, 0], abs=precision)
+    assert_array_equal(inverse, inverse.T)
+
+
+def test_single_precision_is_for_rows_that_are_apart():
+    K = kernel_of(40, seed=0, n_features=30)
+    K[7], K[:, 7] = K[30], K[:, 30]
+    K[7, 7] = K[7, 30] = K[30, 7] = 1.0
+    # No two are near, but one is almost the mean of the others.
+    nearly = np.eye(150, dtype=np.float32)
+    nearly[149, :149] = nearly[:149, 149] = 1 / 149
+    nearly[149, 149] = 1 / 149 + 1e-4
+    for matrix in (K, nearly):
+        with pytest.raises(ValueError, match="too near"):
+            _core.free_set(matrix, True)
+
+
+def test_the_matrix_of_the_free_set_is_square():
+    with pytest.raises(ValueError, match="square"):
+        _core.free_set(np.ones((3, 2), dtype=np.float32))
+
+
+def test_the_diagonal_is_what_removing_a_row_costs():
     # K_ii - κᵀM⁻¹κ over the other rows, solved anew for each row.
-    X = np.random.default_rng(1).normal(size=(10, 3))
-    K = naive.rbf_kernel(X, X, gamma=0.5)
-    spans = 1.0 / FreeSet(K, offset=offset).inverse.diagonal()
+    K = kernel_of(10, seed=1)
+    spans = 1.0 / _core.free_set(K)[0].diagonal()
     for i in range(len(K)):
         others = np.delete(np.arange(len(K)), i)
-        kappa = np.concatenate((np.ones(int(offset)), K[others, i]))
-        M = bordered(K[np.ix_(others, others)], offset)
+        kappa = np.concatenate((np.ones(1), K[others, i]))
+        M = bordered(K[np.ix_(others, others)])
         assert spans[i] == pytest.approx(K[i, i] - kappa @ np.linalg.solve(M, kappa), rel=1e-6)
 
 
@@ -143,7 +166,9 @@ def affine_distance(X, i):
     return float(((gap - directions @ np.linalg.lstsq(directions, gap, rcond=None)[0]) ** 2).sum())
 
 
-@pytest.mark.parametrize("kind", ["duplicates", "more rows than features", "a line", "one point"])
+@pytest.mark.parametrize(
+    "kind", ["duplicates", "more rows than features", "a line", "one point", "many duplicates"]
+)
 def test_spans_of_rows_that_depend_on_one_another(kind):
     rng = np.random.default_rng(2)
     X = {
@@ -151,12 +176,11 @@ def test_spans_of_rows_that_depend_on_one_another(kind):
         "more rows than features": rng.normal(size=(20, 3)),
         "a line": np.outer(np.arange(7.0), [1.0, 2.0]) + 1.0,
         "one point": np.ones((5, 2)),
+        "many duplicates": np.repeat(rng.normal(size=(150, 200)), [1] * 100 + [2] * 50, axis=0),
     }[kind]
-    members = FreeSet((X @ X.T).astype(np.float32))
+    inverse, _, _ = _core.free_set((X @ X.T).astype(np.float32))
     expected = [affine_distance(X, i) for i in range(len(X))]
-    assert_allclose(
-        1.0 / members.inverse.diagonal(), expected, atol=2e-4 * (X**2).sum(axis=1).max()
-    )
+    assert_allclose(1.0 / inverse.diagonal(), expected, atol=2e-4 * (X**2).sum(axis=1).max())
 
 
 @pytest.mark.parametrize(
@@ -336,10 +360,10 @@ def test_single_precision_does_where_rows_are_far_apart(C, monkeypatch):
     is_copy = model.order >= 500
     beta = np.where(is_copy, np.where(y[model.order] == 0, fit.upper, fit.lower), fit.beta)
     fit = replace(fit, beta=beta)
-    assert fit.is_free.sum() >= free_set.MANY
+    assert fit.is_free.sum() >= approximate.SINGLE_FROM
     assert (np.abs(np.abs(fit.values[is_copy]) - 1) < 1e-5).any()
     single = left_out(model.store, model.diagonal, [fit])
-    monkeypatch.setattr(free_set, "MANY", 10_000)
+    monkeypatch.setattr(approximate, "SINGLE_FROM", 10_000)
     double = left_out(model.store, model.diagonal, [fit])
     assert (single.values != double.values).any()
     assert_allclose(single.values, double.values, atol=2e-3)

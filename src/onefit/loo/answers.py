@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -54,12 +54,9 @@ def approximate_result(fit: LeaveOneOutFit, *, all_values: bool) -> LooResult:
         all_values = True  # ties are broken by the values
     found, work = estimated_rows(fit, all_values=all_values)
     _warn_of(found.errors, fit.n)
-    result = _result(fit, found, _predictions(fit, found), exact=False)
-    return replace(
-        result,
-        ledger=replace(result.ledger, estimates=work),
-        refiner=partial(_refined, fit, found, work),
-    )
+    predictions = _predictions(fit, found)
+    refiner = partial(_refined, fit, found, work)
+    return _result(fit, found, predictions, exact=False, estimates=work, refiner=refiner)
 
 
 def _refined(fit: LeaveOneOutFit, found: LeftOutRows, work: FoldWork) -> LooResult:
@@ -76,8 +73,7 @@ def _refined(fit: LeaveOneOutFit, found: LeftOutRows, work: FoldWork) -> LooResu
         trainings={**found.trainings, **solved.trainings},
     )
     exact = solved.exact and not (mixed.decided == ESTIMATE).any()
-    result = _result(fit, mixed, _predictions(fit, mixed), exact=exact)
-    return replace(result, ledger=replace(result.ledger, estimates=work))
+    return _result(fit, mixed, _predictions(fit, mixed), exact=exact, estimates=work)
 
 
 def _warn_of(errors: list[ValueError], n: int) -> None:
@@ -123,10 +119,20 @@ def _turned(values: Floats, n_classes: int) -> Floats:
 
 
 def _result(
-    fit: LeaveOneOutFit, found: LeftOutRows, predictions: NDArray[Any], *, exact: bool
+    fit: LeaveOneOutFit,
+    found: LeftOutRows,
+    predictions: NDArray[Any],
+    *,
+    exact: bool,
+    estimates: FoldWork | None = None,
+    refiner: Callable[[], LooResult] | None = None,
 ) -> LooResult:
     order = np.argsort(fit.whole.order)  # back to the rows as they were given
-    work = [found.work[row] for row in order]
+    if found.is_estimate:
+        work, n_iter = found.work, np.zeros(fit.n, dtype=np.int64)
+    else:
+        work = [found.work[row] for row in order]
+        n_iter = np.array([of_row.n_iter for of_row in work])
     decided_by = np.array(RULES, dtype=object)[found.decided[order]]
     return LooResult(
         y=fit.y,
@@ -134,11 +140,12 @@ def _result(
         decision_values=_decision_values(fit, found.values)[order],
         full_values=_decision_values(fit, fit.full)[order],
         decided_by=decided_by,
-        n_iter=np.array([of_row.n_iter for of_row in work]),
+        n_iter=n_iter,
         exact=exact,
         classifies=isinstance(fit.machine, KernelClassifier),
-        ledger=LooLedger(fit.full_work, work, decided_by),
+        ledger=LooLedger(fit.full_work, work, decided_by, estimates),
         own_values=OwnValues(_own(fit, found.reached)[order], _own(fit, fit.full)[order]),
+        refiner=refiner,
     )
 
 

@@ -13,19 +13,21 @@ from time import perf_counter
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.parallel import _get_threadpool_controller
 
 from onefit import _core
+from onefit.estimators import SVC
 from onefit.estimators.regression import KernelRegressor
 from onefit.folds import FoldWork
 from onefit.kernels import Floats, kernel_diagonal
 from onefit.loo.approximate import Estimates, left_out
-from onefit.loo.checks import DOUBTFUL, ESTIMATE, MARGIN, NOT_SUPPORT
+from onefit.loo.checks import DOUBTFUL, ESTIMATE, MARGIN, NOT_SUPPORT, not_support
 from onefit.loo.exact import LeaveOneOutFit, scale_and_intercept
 from onefit.loo.fits import Fit
 from onefit.loo.left_out import LeftOutRows
 from onefit.memory import ALWAYS, budget_bytes
 from onefit.problem import class_pairs
+from onefit.solver import blas_threads
+from onefit.voting import vote_counts
 
 # With a kernel, bounds or sums that change with the row, values of rows that are no support vectors
 # moved by 0.1 to 2 times the typical value over the number of rows (medians of 45 cases of 8 data
@@ -39,8 +41,9 @@ def estimated_rows(fit: LeaveOneOutFit, *, all_values: bool) -> tuple[LeftOutRow
     Without ``all_values``, values of classes whose sign is certain are not corrected.
     """
     began, entries = perf_counter(), fit.store.entries_evaluated
-    found, doubt = _Estimator(fit).rows(all_values=all_values)
-    exact = _is_not_support(fit)
+    estimator = _Estimator(fit)
+    found, doubt = estimator.rows(all_values=all_values)
+    exact = estimator.is_not_support()
     nothing = FoldWork(seeded_from="all rows")
     rows = LeftOutRows(
         values=found,
@@ -49,22 +52,13 @@ def estimated_rows(fit: LeaveOneOutFit, *, all_values: bool) -> tuple[LeftOutRow
         decided=np.where(exact, NOT_SUPPORT, np.where(doubt, DOUBTFUL, ESTIMATE)).astype(np.int8),
         work=[nothing] * fit.n,
         exact=False,
+        is_estimate=True,
     )
     fit.check_rows_that_cannot_go(rows)
     work = FoldWork(
         kernel_entries=fit.store.entries_evaluated - entries, seconds=perf_counter() - began
     )
     return rows, work
-
-
-def _is_not_support(fit: LeaveOneOutFit) -> NDArray[np.bool_]:
-    """Rows without which the fit is what it is."""
-    if not fit.others_stay:
-        return np.zeros(fit.n, dtype=bool)
-    decided = np.full(fit.n, NOT_SUPPORT, dtype=np.int8)
-    for problem, table in zip(fit.whole.problems, fit.rules(signs_suffice=False), strict=True):
-        np.maximum.at(decided, problem.rows, table)
-    return np.asarray(decided == NOT_SUPPORT)
 
 
 class _Estimator:
@@ -89,20 +83,42 @@ class _Estimator:
         matrix = fit.kernel.matrix
         diagonal = kernel_diagonal(fit.X if matrix is None else matrix, fit.kernel.of_all)
         # Threads of BLAS that have to be woken up take longer than most of this does.
-        with _get_threadpool_controller().limit(limits=fit.threads, user_api="blas"):
+        with blas_threads(fit.threads):
             found = left_out(
                 fit.store,
                 diagonal[fit.whole.order],
                 self._fits,
                 self._full,
                 signs_only=not (all_values or self._is_regression),
-                budget_bytes=min(ALWAYS, budget_bytes(machine.cache_size, fit.n)),
+                budget_bytes=_budget_bytes(machine.cache_size, fit.n),
             )
         if self._is_regression:
             doubt = found.value_in_doubt(fit.y[fit.whole.order] / self._unit)
         else:
             doubt = self._labels_in_doubt(found)
         return found.values * self._unit, doubt
+
+    def is_not_support(self) -> NDArray[np.bool_]:
+        """Rows without which the fit is what it is; none where all others change with a row.
+
+        As :func:`onefit.loo.checks.not_support`, of all problems of a row. Rows without weight may
+        be anywhere, also where the fit has not decided.
+        """
+        fit = self._fit
+        is_exact = np.full(fit.n, fit.others_stay)
+        if not fit.others_stay:
+            return is_exact
+        for number, (problem, solution) in enumerate(
+            zip(fit.whole.problems, fit.solutions, strict=True)
+        ):
+            settled = not_support(problem, solution)
+            idle = problem.lower == problem.upper
+            if problem.split is not None:
+                settled = idle
+            if idle.any() and isinstance(fit.machine, SVC):
+                settled &= ~idle | (np.abs(fit.full[problem.rows, number]) >= MARGIN * fit.tol)
+            is_exact[problem.rows[~settled]] = False
+        return is_exact
 
     def _fit_of(self, number: int, solution: _core.Solution) -> Fit:
         """A problem, and whether its solution says anything."""
@@ -112,7 +128,7 @@ class _Estimator:
             # A matrix that is not symmetric has other values for rows than for columns.
             apart = np.abs(fit.values - self._full[fit.rows, number])
             determined &= bool((apart <= MARGIN * self._tolerances[number]).all())
-        return replace(fit, is_determined=determined)
+        return fit if determined else replace(fit, is_determined=False)
 
     def _labels_in_doubt(self, found: Estimates) -> NDArray[np.bool_]:
         """Rows that may lose the class that they seem to have, or get it."""
@@ -120,17 +136,22 @@ class _Estimator:
         fit, known = self._fit, found.is_known
         if fit.n_classes == 2:
             return either[:, 0] | ~known
-        votes = np.zeros((fit.n, fit.n_classes))  # if the row's class loses what is in doubt
-        mine, rows = fit.class_of_row, np.arange(fit.n)
+        # If the row's class loses what is in doubt.
+        first, starts = found.values > 0, fit.whole.starts
         for number, (i, j) in enumerate(class_pairs(fit.n_classes)):
-            first = found.values[:, number] > 0
-            first = np.where(either[:, number] & (mine == i), False, first)
-            first = np.where(either[:, number] & (mine == j), True, first)
-            votes[:, i] += first
-            votes[:, j] += ~first
+            of_i, of_j = slice(starts[i], starts[i + 1]), slice(starts[j], starts[j + 1])
+            first[of_i, number] &= ~either[of_i, number]
+            first[of_j, number] |= either[of_j, number]
+        votes = vote_counts(first, fit.n_classes)
+        mine, rows = fit.class_of_row, np.arange(fit.n)
         own = votes[rows, mine]
         votes[rows, mine] = -1.0
         certain: NDArray[np.bool_] = own > votes.max(axis=1)
         if fit.machine.break_ties:  # by the values, where votes do not decide
             either |= found.low < found.high
         return (either.any(axis=1) & ~certain) | ~known
+
+
+def _budget_bytes(cache_size: str | float, n: int) -> int:
+    """What the estimate may take; of "auto" what every machine can spare, without asking it."""
+    return ALWAYS if isinstance(cache_size, str) else min(ALWAYS, budget_bytes(cache_size, n))

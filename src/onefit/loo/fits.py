@@ -1,4 +1,4 @@
-"""A solved problem as approximate leave-one-out reads it: values, coefficients and their room."""
+"""A solved problem as approximate leave-one-out reads it: values, coefficients and bounds."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from onefit import _core
 from onefit.kernels import Floats
 from onefit.problem import Problem, nu_svc_model, nu_svr_model
-
-Indices = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -90,19 +88,3 @@ class Fit:
     def is_free(self) -> NDArray[np.bool_]:
         inside: NDArray[np.bool_] = (self.beta > self.lower) & (self.beta < self.upper)
         return inside & (self.beta != 0) if self.kink > 0 else inside
-
-    def room(self, rows: Indices) -> tuple[Floats, Floats]:
-        """By how much free coefficients can fall and rise; with a kink 0 is a bound."""
-        beta, lower, upper = self.beta[rows], self.lower[rows], self.upper[rows]
-        if self.kink > 0:
-            lower, upper = np.where(beta > 0, 0.0, lower), np.where(beta < 0, 0.0, upper)
-        return beta - lower, upper - beta
-
-    def slack(self, rows: Indices) -> tuple[Floats, Floats]:
-        """By how much values may fall and rise before rows that are not free would become so."""
-        beta, above, kink = self.beta[rows], self.above[rows], self.kink
-        most = np.where(beta < 0, -kink, kink)  # of a coefficient that could rise
-        least = np.where(beta > 0, kink, -kink)
-        fall = np.where(beta < self.upper[rows], most - above, np.inf)
-        rise = np.where(beta > self.lower[rows], above - least, np.inf)
-        return np.maximum(fall, 0.0), np.maximum(rise, 0.0)

@@ -51,6 +51,7 @@ class LeftOutRows:
     trainings: dict[int, Training] = field(default_factory=dict)
     errors: list[ValueError] = field(default_factory=list)  # of rows that cannot be left out
     exact: bool = True
+    is_estimate: bool = False  # no row has taken work of its own
 
     def settle(self, row: int, rule: int, value: float, pairs: Any = slice(None)) -> None:
         self.decided[row] = rule
