@@ -158,6 +158,58 @@ def test_the_diagonal_is_what_removing_a_row_costs():
         assert spans[i] == pytest.approx(K[i, i] - kappa @ np.linalg.solve(M, kappa), rel=1e-6)
 
 
+def test_an_offset_is_a_kernel_that_is_lifted_without_end():
+    # With an offset M is bordered; without one it is the kernel matrix, here of the lifted kernel.
+    K = kernel_of(12, seed=2)
+    with_offset = 1.0 / _core.free_set(K)[0].diagonal()
+    without = [1.0 / np.linalg.inv(K.astype(np.float64) + c).diagonal() for c in (1e2, 1e4, 1e6)]
+    apart = [np.abs(spans - with_offset).max() for spans in without]
+    assert apart[0] > 10 * apart[1] > 100 * apart[2]
+    assert apart[2] < 1e-5
+
+
+def solved_without_offset(K, y, C):
+    """The coefficients of a C-SVC without an offset, one after another to rounding."""
+    beta = np.zeros(len(y))
+    for _ in range(20_000):
+        before = beta.copy()
+        for i in range(len(y)):
+            wanted = beta[i] + (y[i] - K[i] @ beta) / K[i, i]
+            beta[i] = np.clip(wanted, min(0.0, y[i] * C), max(0.0, y[i] * C))
+        if np.abs(beta - before).max() < 1e-13 * C:
+            break
+    return beta
+
+
+@pytest.mark.parametrize("C", [0.5, 5.0])
+def test_the_estimate_without_an_offset_where_no_row_changes(C):
+    # As on the page for users: M is then the kernel matrix of the free rows.
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(40, 2))
+    y = np.where(X[:, 0] + 0.7 * rng.normal(size=40) > 0, 1.0, -1.0)
+    K = naive.rbf_kernel(X, X, gamma=1.0)
+    beta = solved_without_offset(K, y, C)
+
+    def status(of):
+        return np.where(of == 0, 0, np.where(np.abs(of) == C, 2, 1))
+
+    free = np.flatnonzero(status(beta) == 1)
+    inverse = np.linalg.inv(K[np.ix_(free, free)])
+    n_free = n_bound = 0
+    for i in np.flatnonzero(beta):
+        others = np.delete(np.arange(len(y)), i)
+        without = np.zeros(len(y))
+        without[others] = solved_without_offset(K[np.ix_(others, others)], y[others], C)
+        if (status(without)[others] != status(beta)[others]).any():
+            continue
+        if status(beta)[i] == 1:
+            span, n_free = 1.0 / inverse[free == i, free == i][0], n_free + 1
+        else:
+            span, n_bound = K[i, i] - K[i, free] @ inverse @ K[free, i], n_bound + 1
+        assert K[i] @ without == pytest.approx(K[i] @ beta - beta[i] * span, abs=1e-7)
+    assert n_free + n_bound > 3
+
+
 def affine_distance(X, i):
     """The squared distance of a row to the nearest combination, of sum 1, of the others."""
     others = np.delete(X, i, axis=0)
