@@ -17,8 +17,6 @@ from sklearn.base import _clone_parametrized, _fit_context
 from sklearn.utils import (
     _safe_indexing,
     check_array,
-    check_consistent_length,
-    column_or_1d,
 )
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
@@ -28,8 +26,8 @@ from onefit.estimators.callbacks import CallbackSupportMixin, FitTask
 from onefit.estimators.validation import (
     QuickParameterValidation,
     features_kept,
-    is_plain,
     same_rows,
+    training_data,
 )
 from onefit.kernels import (
     NOT_FINITE,
@@ -254,33 +252,7 @@ class KernelMachine(CallbackSupportMixin, QuickParameterValidation):  # type: ig
         """The model that the solutions make up."""
 
     def _check_training_data(self, X: Any, y: Any) -> tuple[Any, Any]:
-        """X and y as arrays; with a callable kernel X may be anything that has a length."""
-        if sp.issparse(X) and self.kernel == "precomputed":
-            raise TypeError("Sparse precomputed kernels are not supported.")
-        if callable(self.kernel):
-            check_consistent_length(X, y)
-            if _num_samples(X) == 0:
-                raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
-            return X, column_or_1d(y, warn=True)
-        if is_plain(X, y):
-            self.n_features_in_ = X.shape[1]
-            self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
-        else:
-            X, y = validate_data(
-                self,
-                X,
-                y,
-                dtype=np.float64,
-                order="C",
-                accept_sparse="csr",
-                accept_large_sparse=False,
-            )
-        if self.kernel == "precomputed" and X.shape[0] != X.shape[1]:
-            raise ValueError(
-                "Precomputed matrix must be a square matrix."
-                f" Input is a {X.shape[0]}x{X.shape[1]} matrix."
-            )
-        return X, y
+        return training_data(self, X, y)
 
     def _check_weights(self, sample_weight: Any, X: Any) -> Floats | None:
         """Weights as an array, or None; rows with a weight of 0 or less take no part."""

@@ -10,11 +10,10 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _clone_parametrized, _fit_context
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import _safe_indexing, check_consistent_length, check_random_state, column_or_1d
+from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import (
     _check_sample_weight,
@@ -25,7 +24,7 @@ from sklearn.utils.validation import (
 
 from onefit.estimators.base import HeldOut, MatrixLike, Prepared
 from onefit.estimators.smooth_features import Features, Selection, is_given, resolved, values_with
-from onefit.estimators.validation import QuickParameterValidation, features_kept
+from onefit.estimators.validation import QuickParameterValidation, features_kept, training_data
 from onefit.kernels import BLOCK_BYTES, Floats, Kernel
 from onefit.memory import ALWAYS, budget_bytes
 from onefit.smooth.design import Design, Rows
@@ -269,28 +268,7 @@ class SmoothMachine(QuickParameterValidation):
     # ---- checks ---------------------------------------------------------------------------------
 
     def _check_training_data(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
-        if sp.issparse(X) and self.kernel == "precomputed":
-            raise TypeError("Sparse precomputed kernels are not supported.")
-        if callable(self.kernel):
-            check_consistent_length(X, y)
-            if _num_samples(X) == 0:
-                raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
-            return X, column_or_1d(y, warn=True)
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            dtype=np.float64,
-            order="C",
-            accept_sparse="csr",
-            accept_large_sparse=False,
-        )
-        if self.kernel == "precomputed" and X.shape[0] != X.shape[1]:
-            raise ValueError(
-                "Precomputed matrix must be a square matrix."
-                f" Input is a {X.shape[0]}x{X.shape[1]} matrix."
-            )
-        return X, np.asarray(y)
+        return training_data(self, X, y)
 
     def _check_weights(self, sample_weight: Any, X: Any) -> Floats | None:
         if sample_weight is None:

@@ -1,4 +1,4 @@
-"""Short cuts through scikit-learn's validation, for fits that take less time than it does.
+"""What is checked before a fit, with short cuts for fits that take less time than that does.
 
 None changes what is accepted: they only recognise, in microseconds, what scikit-learn's own
 checks are known to let pass, and leave everything else to them.
@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
+from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils.validation import _num_samples, validate_data
 
 # Parameter values that scikit-learn has found valid, by class; forgotten when they are too many.
 _valid: set[tuple[Any, ...]] = set()
@@ -54,6 +56,36 @@ def features_kept(estimator: BaseEstimator) -> Iterator[None]:
             known.pop(name, None)
         known.update(earlier)
         raise
+
+
+def training_data(machine: Any, X: Any, y: Any) -> tuple[Any, Any]:
+    """X and y as arrays; with a callable kernel X may be anything that has a length."""
+    if sp.issparse(X) and machine.kernel == "precomputed":
+        raise TypeError("Sparse precomputed kernels are not supported.")
+    if callable(machine.kernel):
+        check_consistent_length(X, y)
+        if _num_samples(X) == 0:
+            raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
+        return X, column_or_1d(y, warn=True)
+    if is_plain(X, y):
+        machine.n_features_in_ = X.shape[1]
+        vars(machine).pop("feature_names_in_", None)  # of an earlier fit
+    else:
+        X, y = validate_data(
+            machine,
+            X,
+            y,
+            dtype=np.float64,
+            order="C",
+            accept_sparse="csr",
+            accept_large_sparse=False,
+        )
+    if machine.kernel == "precomputed" and X.shape[0] != X.shape[1]:
+        raise ValueError(
+            "Precomputed matrix must be a square matrix."
+            f" Input is a {X.shape[0]}x{X.shape[1]} matrix."
+        )
+    return X, y
 
 
 def is_plain(X: Any, y: Any) -> bool:
