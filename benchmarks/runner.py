@@ -142,7 +142,8 @@ def _take(turn: Turn, plan: Plan, case: Case) -> None:
     """Measure one run; the first one also gives the answer, outside the time."""
     try:
         work = partial(turn.subject.run, turn.rival, case, plan.settings)
-        result, sample = measure(work)
+        before = partial(turn.subject.before, turn.rival, case, plan.settings)
+        result, sample = measure(work, before)
         if not turn.entry.samples:
             turn.answer = turn.subject.answer(turn.rival, result, case)
         turn.entry.samples.append(sample)

@@ -3,6 +3,7 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <stdexcept>
@@ -49,15 +50,15 @@ void take_all(const Routines& of_blas, const Routines& of_lapack, const std::str
 bool estimate_from_python(KernelStore& store, const Vector<std::int32_t>& rows,
                           const Vector<double>& fitted, const Vector<double>& above,
                           const Vector<double>& beta, const Vector<double>& lower,
-                          const Vector<double>& upper, double kink, const Vector<double>& diagonal,
-                          std::size_t number, const WrittenMatrix<double>& values,
-                          const WrittenMatrix<double>& low, const WrittenMatrix<double>& high,
-                          const Written<bool>& is_known, const Written<double>& share,
+                          const Vector<double>& upper, double kink, std::size_t number,
+                          const WrittenMatrix<double>& values, const WrittenMatrix<double>& low,
+                          const WrittenMatrix<double>& high, const Written<bool>& is_known,
+                          const Written<bool>& is_support, const Written<double>& share,
                           const Written<std::int64_t>& changes, bool signs_only,
                           std::size_t budget_bytes, std::size_t single_from) {
   const std::size_t n = rows.shape(0);
   check_rows(store, {rows.data(), n});
-  for (const Vector<double>* array : {&fitted, &above, &beta, &lower, &upper, &diagonal}) {
+  for (const Vector<double>* array : {&fitted, &above, &beta, &lower, &upper}) {
     if (array->shape(0) != n) throw std::invalid_argument("arrays need an entry for each row");
   }
   for (const WrittenMatrix<double>* array : {&values, &low, &high}) {
@@ -65,13 +66,16 @@ bool estimate_from_python(KernelStore& store, const Vector<std::int32_t>& rows,
       throw std::invalid_argument("values need a row for each of the store, and a column");
     }
   }
-  if (is_known.shape(0) != store.size() || share.shape(0) != store.size() ||
-      changes.shape(0) != store.size()) {
+  if (is_known.shape(0) != store.size() || is_support.shape(0) != store.size() ||
+      share.shape(0) != store.size() || changes.shape(0) != store.size()) {
     throw std::invalid_argument("what is written needs an entry for each row of the store");
   }
+  const nb::gil_scoped_release release;
+  std::vector<double> diagonal;
+  diagonal.reserve(n);
+  for (std::size_t k = 0; k < n; ++k) diagonal.push_back(store.exact_diagonal(rows.data()[k]));
   const FittedRows fit{{rows.data(), n}, fitted.data(), above.data(),    beta.data(),
                        lower.data(),     upper.data(),  diagonal.data(), kink};
-  const nb::gil_scoped_release release;
   const std::vector<LeftOutRow> found =
       left_out_rows(store, fit, {signs_only, budget_bytes, single_from});
   for (const LeftOutRow& row : found) {
@@ -82,6 +86,15 @@ bool estimate_from_python(KernelStore& store, const Vector<std::int32_t>& rows,
     share.data()[at] = std::min(share.data()[at], row.share);
     changes.data()[at] += row.changes;
     if (!row.is_known) is_known.data()[at] = false;
+  }
+  // With no coefficient between its bounds, any row may be the next to the offset.
+  const bool is_determined = std::any_of(found.begin(), found.end(), [&](const LeftOutRow& row) {
+    return fit.is_free(row.number) && fit.beta[row.number] != 0.0;
+  });
+  for (std::size_t k = 0; k < n; ++k) {
+    if (fit.takes_part(k) && (fit.beta[k] != 0.0 || !is_determined)) {
+      is_support.data()[fit.rows[k]] = true;
+    }
   }
   return !found.empty();
 }
@@ -132,8 +145,8 @@ void bind_left_out(nb::module_& m) {
   m.def("free_set", &free_set_from_python, "kernel"_a, "single"_a = false,
         "The inverse of [0 1'; 1 K]: the part of the rows, the border and the corner.");
   m.def("estimate_left_out", &estimate_from_python, "store"_a, "rows"_a, "fitted"_a, "above"_a,
-        "beta"_a, "lower"_a, "upper"_a, "kink"_a, "diagonal"_a, "number"_a, "values"_a, "low"_a,
-        "high"_a, "is_known"_a, "share"_a, "changes"_a, "signs_only"_a, "budget_bytes"_a,
+        "beta"_a, "lower"_a, "upper"_a, "kink"_a, "number"_a, "values"_a, "low"_a, "high"_a,
+        "is_known"_a, "is_support"_a, "share"_a, "changes"_a, "signs_only"_a, "budget_bytes"_a,
         "single_from"_a,
         "Writes estimates of the left-out values of the rows of a fit into the column `number` of "
         "arrays with a row for each of the store. Nothing is known, and False returned, without a "

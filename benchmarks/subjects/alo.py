@@ -1,7 +1,8 @@
 """Approximate leave-one-out: what it costs once a fit is there, and how far it is from exact.
 
-Timed is what comes after the fit on all rows: the estimates of every row (``onefit``; with all
-values corrected; with ``refine()``), and exact leave-one-out. Beside them are one fit of
+Timed is what ``leave_one_out`` does after its fit on all rows, which is made anew just before: the
+estimates of every row (``onefit``; with all values corrected; with ``refine()``), and exact
+leave-one-out. Beside them are one fit of
 scikit-learn, as a unit, and at 10,000 rows SciPy's Cholesky factor of the whole kernel matrix, with
 which the paper begins. Compared are error rates with those of exact leave-one-out, whose values are
 all computed, outside the time.
@@ -49,14 +50,13 @@ class Fits:
     def __init__(self) -> None:
         self._case: Case | None = None
 
-    def of(self, case: Case, settings: Settings) -> Any:
+    def make(self, case: Case, settings: Settings) -> None:
         from onefit.loo.exact import LeaveOneOutFit
 
+        machine = Onefit().estimator(case, settings)
+        self.last = LeaveOneOutFit(machine, case.X, case.y, None, "auto", None, False)
         if self._case is not case:
-            machine = Onefit().estimator(case, settings)
-            self._fit = LeaveOneOutFit(machine, case.X, case.y, None, "auto", None, False)
             self._case, self._exact = case, None
-        return self._fit
 
     def exact(self, case: Case) -> Any:
         """Return the result with all values."""
@@ -65,7 +65,7 @@ class Fits:
 
         assert self._case is case
         if self._exact is None:
-            self._exact = exact_result(self._fit, Proofs.NONE)
+            self._exact = exact_result(self.last, Proofs.NONE)
         return self._exact
 
 
@@ -130,8 +130,9 @@ class ApproximateLeaveOneOut(Subject):
     default_rivals = [OURS, YARDSTICK]  # noqa: RUF012
     groups = [LEFT_OUT, multiclass.GROUP, FOR_THE_FACTOR, regression.GROUP]  # noqa: RUF012
     rule = (
-        f"times are those after the fit on all rows; {OURS}: the estimate with its defaults,"
-        f" {ALL_VALUES}: with certify=False; errors are compared with those of exact leave-one-out:"
+        "times are those after the fit on all rows, which is made just before;"
+        f" {OURS}: the estimate with its defaults, {ALL_VALUES}: with"
+        " certify=False; errors are compared with those of exact leave-one-out:"
         f" rates of an estimate may differ by {ESTIMATE_ALLOWED:g}, with refine() by one row in"
         f" {1 / REFINED_ALLOWED:,.0f}, rounded up; mean squared errors by"
         f" {ESTIMATE_ALLOWED_OF_SQUARES:.0%} and {REFINED_ALLOWED_OF_SQUARES:.0%}"
@@ -147,18 +148,16 @@ class ApproximateLeaveOneOut(Subject):
                 found += [OneFit(rival), Cholesky()]
         return found
 
-    def suits(self, rival: Rival, case: Case, settings: Settings) -> str | None:
-        reason = super().suits(rival, case, settings)
-        if reason is None and isinstance(rival, AfterTheFit):
-            rival.fits.of(case, settings)  # outside the time
-        return reason
-
     def trial_from_rows(self, case: Case) -> int:
         return case.rows + 1  # nothing here takes hours
 
+    def before(self, rival: Rival, case: Case, settings: Settings) -> None:
+        if isinstance(rival, AfterTheFit):
+            rival.fits.make(case, settings)
+
     def run(self, rival: Rival, case: Case, settings: Settings) -> Any:
         if isinstance(rival, AfterTheFit):
-            return rival.left_out(rival.fits.of(case, settings))
+            return rival.left_out(rival.fits.last)
         return rival.fit(case, settings)
 
     def answer(self, rival: Rival, result: Any, case: Case) -> Answer | None:
@@ -166,7 +165,7 @@ class ApproximateLeaveOneOut(Subject):
             return None
         from onefit.loo.fits import Fit
 
-        fit, n_free = rival.fits._fit, 0
+        fit, n_free = rival.fits.last, 0
         support = np.zeros(case.rows, dtype=bool)
         for problem, solution in zip(fit.whole.problems, fit.solutions, strict=True):
             found = Fit.of(problem, solution, fit.tol)

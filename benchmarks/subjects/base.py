@@ -117,6 +117,9 @@ class Subject(ABC):
         """Return why this rival cannot take part in this case, or None."""
         return rival.refuses(case, settings)
 
+    def before(self, rival: Rival, case: Case, settings: Settings) -> None:  # noqa: B027
+        """Do what the work begins with and what is not timed."""
+
     @abstractmethod
     def run(self, rival: Rival, case: Case, settings: Settings) -> Any:
         """Do the work."""

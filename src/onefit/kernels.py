@@ -150,17 +150,3 @@ def _only_support_columns(X: Matrix, support: Matrix) -> tuple[Matrix, Matrix]:
         sp.hstack([kept, rest], format="csr"),
         sp.hstack([sp.csr_array(support)[:, used], nothing], format="csr"),
     )
-
-
-def kernel_diagonal(X: Matrix, kernel: Kernel | None) -> Floats:
-    """k(x, x) of every row; those of X itself as the kernel matrix when kernel is None."""
-    if kernel is None:
-        return np.diagonal(X).astype(np.float64)
-    if kernel.name == "rbf":
-        return np.ones(X.shape[0])
-    squares = X.multiply(X).sum(axis=1) if sp.issparse(X) else np.einsum("ij,ij->i", X, X)
-    squares = np.asarray(squares, dtype=np.float64).ravel()
-    if kernel.name == "linear":
-        return squares
-    inner = kernel.gamma * squares + kernel.coef0
-    return np.asarray(inner**kernel.degree if kernel.name == "poly" else np.tanh(inner))

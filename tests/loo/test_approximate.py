@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 
-import naive
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -14,9 +13,9 @@ from sklearn.preprocessing import StandardScaler
 from strategies import classifications, drawn, regressions
 
 from onefit import SVC, SVR, NuSVC, NuSVR, _core, cross_val_predict
-from onefit.kernels import Kernel, kernel_diagonal
 from onefit.loo import approximate
 from onefit.loo.approximate import Estimates, left_out
+from onefit.loo.checks import not_support
 from onefit.loo.fits import Fit
 from onefit.problem import Problem
 from onefit.solver import Settings, solve
@@ -30,7 +29,6 @@ class Fitted:
     """A machine's problems on all rows, solved tightly."""
 
     store: _core.KernelStore
-    diagonal: np.ndarray
     problems: list[Problem]
     solutions: list[_core.Solution]
     order: np.ndarray
@@ -45,7 +43,7 @@ class Fitted:
         values = None
         if len(self.problems) > 1:
             values = np.column_stack([values_of(self, k) for k in range(len(self.problems))])
-        return left_out(self.store, self.diagonal, self.fits, values, **options)
+        return left_out(self.store, self.fits, values, **options)
 
     def exact(self, number=0, problem=None, row=None):
         """The value of each row of a problem in the optimum without it; of one row, if given."""
@@ -71,8 +69,7 @@ def fitted(machine, X, y, weights=None):
     kernel = machine._resolve_kernel(X)
     store = machine._store(X, kernel, training.order)
     solutions = solve(store, [p.to_core() for p in training.problems], machine._settings())
-    diagonal = kernel_diagonal(X, kernel)[training.order]
-    return Fitted(store, diagonal, training.problems, solutions, training.order, training.starts)
+    return Fitted(store, training.problems, solutions, training.order, training.starts)
 
 
 def values_of(model, number):
@@ -84,7 +81,9 @@ def values_of(model, number):
 
 def tolerance(model, fit):
     """Kernel entries are in single precision, and dependent rows count as a little independent."""
-    return 2e-4 + 5e-5 * np.abs(fit.beta).max() * max(1.0, model.diagonal.max())
+    rows = np.arange(len(model.store), dtype=np.int32)
+    largest = model.store.block(rows, rows).diagonal().max()
+    return 2e-4 + 5e-5 * np.abs(fit.beta).max() * max(1.0, largest)
 
 
 def noisy_classes(n=150, seed=0, n_features=3):
@@ -97,27 +96,6 @@ def noisy_function(n=150, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 2))
     return X, np.sin(2 * X[:, 0]) + 0.5 * X[:, 1] + 0.2 * rng.normal(size=n)
-
-
-# ---- what is given to it ------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "kernel",
-    [
-        Kernel("linear"),
-        Kernel("rbf", 0.3),
-        Kernel("poly", 0.4, 1.0, 2),
-        Kernel("sigmoid", 0.1, 0.2),
-    ],
-)
-def test_diagonals_of_kernels(kernel):
-    X = np.random.default_rng(3).normal(size=(9, 4))
-    options = {"gamma": kernel.gamma, "coef0": kernel.coef0, "degree": kernel.degree}
-    K = naive.kernel_matrix(kernel.name, X, X, **options)
-    assert_allclose(kernel_diagonal(X, kernel), K.diagonal())
-    assert_allclose(kernel_diagonal(sp.csr_array(X), kernel), K.diagonal())
-    assert_allclose(kernel_diagonal(K, None), K.diagonal())
 
 
 # ---- exact where no row changes its status ------------------------------------------------------
@@ -156,6 +134,30 @@ def test_some_support_vectors_are_exact(C, weighted):
     model = fitted(SVC(C=C, gamma=0.5), X, y, weights)
     at = assert_exact_where_said(model)
     assert (model.fits[0].beta[at] != 0).sum() >= 5
+
+
+@given(classifications(max_rows=30, max_classes=4, exponent_of_C=(-2, 2)))
+@drawn(30)
+def test_support_vectors_are_the_rows_that_checks_do_not_settle(problem):
+    model = fitted(SVC(**problem.params), problem.X, problem.y, problem.sample_weight)
+    expected = np.zeros(len(model.store), dtype=bool)
+    for part, solution in zip(model.problems, model.solutions, strict=True):
+        expected[part.rows[~not_support(part, solution)]] = True
+    assert_array_equal(model.estimates().is_support, expected)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rows_on_the_line_of_a_regression(weighted):
+    # With epsilon = 0 these are between their bounds, with no coefficient or with one.
+    y = np.repeat([0.0, 1.0, 2.0, 3.0, 4.0], 8)
+    weights = np.random.default_rng(3).uniform(0.5, 1.5, len(y)) if weighted else None
+    model = fitted(SVR(epsilon=0.0, C=0.5, kernel="linear"), np.zeros((len(y), 1)), y, weights)
+    [fit], found = model.fits, model.estimates()
+    assert (fit.is_free & (fit.beta == 0)).any()
+    assert (fit.is_free & (fit.beta != 0)).any() == weighted
+    settled = not_support(model.problems[0], model.solutions[0])
+    assert settled.any() == weighted  # else any row may be the next to the offset
+    assert_array_equal(found.is_support, ~settled)
 
 
 @given(classifications(max_rows=30, max_classes=2, exponent_of_C=(-1, 2)))
@@ -236,7 +238,7 @@ def test_duplicates_take_each_others_place():
     assert ((found.values[:, 0] > 0) == (exact > 0))[~found.sign_in_doubt].all()
     # Two rows that are the same may share their coefficients in any way: now equally.
     even = replace(fit, beta=np.repeat(fit.beta.reshape(-1, 2).mean(axis=1), 2))
-    found = left_out(model.store, model.diagonal, [even])
+    found = left_out(model.store, [even])
     replaced = even.is_free & (np.abs(even.beta) < 0.49)  # the other can take it all
     assert replaced.sum() >= 4
     assert_allclose(found.values[replaced, 0], fit.values[replaced], atol=1e-3)
@@ -281,9 +283,9 @@ def test_single_precision_does_where_rows_are_far_apart(C, monkeypatch):
     fit = replace(fit, beta=beta)
     assert fit.is_free.sum() >= approximate.SINGLE_FROM
     assert (np.abs(np.abs(fit.values[is_copy]) - 1) < 1e-5).any()
-    single = left_out(model.store, model.diagonal, [fit])
+    single = left_out(model.store, [fit])
     monkeypatch.setattr(approximate, "SINGLE_FROM", 10_000)
-    double = left_out(model.store, model.diagonal, [fit])
+    double = left_out(model.store, [fit])
     assert (single.values != double.values).any()
     assert_allclose(single.values, double.values, atol=2e-3)
     assert_array_equal(single.sign_in_doubt, double.sign_in_doubt)
@@ -355,7 +357,7 @@ def test_only_pairs_of_a_row_change():
         others = np.setdiff1d(np.arange(len(y)), fit.rows)
         assert_allclose(found.values[others, number], full[others, number])
         alone = replace(fit, rows=fit.rows)
-        pair = left_out(model.store, model.diagonal, [alone], full[:, [number]])
+        pair = left_out(model.store, [alone], full[:, [number]])
         assert_allclose(found.values[fit.rows, number], pair.values[fit.rows, 0])
         assert (found.share[fit.rows] <= pair.share[fit.rows]).all()
     exact = cross_val_predict(machine, X, y, cv=LeaveOneOut())[model.order]

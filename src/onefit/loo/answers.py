@@ -127,24 +127,29 @@ def _result(
     estimates: FoldWork | None = None,
     refiner: Callable[[], LooResult] | None = None,
 ) -> LooResult:
-    order = np.argsort(fit.whole.order)  # back to the rows as they were given
+    order = np.empty(fit.n, dtype=np.intp)  # back to the rows as they were given
+    order[fit.whole.order] = np.arange(fit.n)
     if found.is_estimate:
         work, n_iter = found.work, np.zeros(fit.n, dtype=np.int64)
     else:
         work = [found.work[row] for row in order]
         n_iter = np.array([of_row.n_iter for of_row in work])
     decided_by = np.array(RULES, dtype=object)[found.decided[order]]
+    values, full = (_decision_values(fit, pairs)[order] for pairs in (found.values, fit.full))
+    own = OwnValues(values, full)
+    if fit.n_classes > 2 or found.reached is not found.values:
+        own = OwnValues(_own(fit, found.reached)[order], _own(fit, fit.full)[order])
     return LooResult(
         y=fit.y,
         predictions=predictions[order],
-        decision_values=_decision_values(fit, found.values)[order],
-        full_values=_decision_values(fit, fit.full)[order],
+        decision_values=values,
+        full_values=full,
         decided_by=decided_by,
         n_iter=n_iter,
         exact=exact,
         classifies=isinstance(fit.machine, KernelClassifier),
         ledger=LooLedger(fit.full_work, work, decided_by, estimates),
-        own_values=OwnValues(_own(fit, found.reached)[order], _own(fit, fit.full)[order]),
+        own_values=own,
         refiner=refiner,
     )
 

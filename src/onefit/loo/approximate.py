@@ -64,6 +64,7 @@ class Estimates:
     low: Floats  # where the value is likely to lie
     high: Floats
     is_known: NDArray[np.bool_]  # of each row; others have to be settled exactly
+    is_support: NDArray[np.bool_]  # without the row a fit that is determined may be another
     share: Floats  # of the step at which the first row changes its status; 1: the value is exact
     changes: NDArray[np.int64]  # rows that change their status until the end of the step
 
@@ -89,7 +90,6 @@ class Estimates:
 
 def left_out(
     store: _core.KernelStore,
-    diagonal: Floats,
     fits: Sequence[Fit],
     values: Floats | None = None,
     *,
@@ -98,10 +98,10 @@ def left_out(
 ) -> Estimates:
     """Left-out values of every row of the store, and how far to trust them.
 
-    ``diagonal`` has the kernel entries k(x, x) of the rows, and ``values`` the values of every row
-    in each of the ``fits``; they may be left out if there is one fit. With ``signs_only``, values
-    whose sign is certain without it are not corrected, and their share is 0. What is computed
-    besides the inverse of M is computed in blocks of about ``budget_bytes``.
+    ``values`` are those of every row in each of the ``fits``; they may be left out if there is one
+    fit. With ``signs_only``, values whose sign is certain without it are not corrected, and their
+    share is 0. What is computed besides the inverse of M is computed in blocks of about
+    ``budget_bytes``.
     """
     n = len(store)
     if values is None:
@@ -113,6 +113,7 @@ def left_out(
         values.copy(),
         values.copy(),
         np.ones(n, dtype=bool),
+        np.zeros(n, dtype=bool),
         np.ones(n),
         np.zeros(n, dtype=np.int64),
     )
@@ -128,12 +129,12 @@ def left_out(
                 fit.lower,
                 fit.upper,
                 fit.kink,
-                diagonal[fit.rows],
                 number,
                 found.values,
                 found.low,
                 found.high,
                 found.is_known,
+                found.is_support,
                 found.share,
                 found.changes,
                 signs_only=signs_only,

@@ -18,11 +18,10 @@ from onefit import _core
 from onefit.estimators import SVC
 from onefit.estimators.regression import KernelRegressor
 from onefit.folds import FoldWork
-from onefit.kernels import Floats, kernel_diagonal
 from onefit.loo.approximate import Estimates, left_out
 from onefit.loo.checks import DOUBTFUL, ESTIMATE, MARGIN, NOT_SUPPORT, not_support
-from onefit.loo.exact import LeaveOneOutFit, scale_and_intercept
-from onefit.loo.fits import Fit
+from onefit.loo.exact import LeaveOneOutFit
+from onefit.loo.fits import Fit, scale_and_intercept
 from onefit.loo.left_out import LeftOutRows
 from onefit.memory import ALWAYS, budget_bytes
 from onefit.problem import class_pairs
@@ -42,15 +41,16 @@ def estimated_rows(fit: LeaveOneOutFit, *, all_values: bool) -> tuple[LeftOutRow
     """
     began, entries = perf_counter(), fit.store.entries_evaluated
     estimator = _Estimator(fit)
-    found, doubt = estimator.rows(all_values=all_values)
-    exact = estimator.is_not_support()
-    nothing = FoldWork(seeded_from="all rows")
+    found = estimator.estimates(all_values=all_values)
+    decided = np.where(estimator.in_doubt(found), DOUBTFUL, ESTIMATE).astype(np.int8)
+    decided[estimator.is_not_support(found)] = NOT_SUPPORT
+    values = found.values * estimator.unit
     rows = LeftOutRows(
-        values=found,
-        signs=found.copy(),
-        reached=found.copy(),
-        decided=np.where(exact, NOT_SUPPORT, np.where(doubt, DOUBTFUL, ESTIMATE)).astype(np.int8),
-        work=[nothing] * fit.n,
+        values=values,
+        signs=values,
+        reached=values,
+        decided=decided,
+        work=[FoldWork(seeded_from="all rows")] * fit.n,
         exact=False,
         is_estimate=True,
     )
@@ -66,59 +66,61 @@ class _Estimator:
 
     def __init__(self, fit: LeaveOneOutFit) -> None:
         self._fit, solutions = fit, fit.solutions
-        # Values of the machine are those of the problem times its scale.
-        scales = np.array([scale_and_intercept(fit.machine, solution)[0] for solution in solutions])
         self._is_regression = isinstance(fit.machine, KernelRegressor)
-        self._unit = float(scales[0]) if self._is_regression else 1.0
-        self._tolerances = fit.tol * scales / self._unit
-        self._full = fit.full / self._unit
+        # Values of the machine are those of the problem times its scale.
+        scales = np.ones(len(solutions))
+        if not isinstance(fit.machine, SVC):
+            scales[:] = [scale_and_intercept(fit.machine, solution)[0] for solution in solutions]
+        self.unit = float(scales[0]) if self._is_regression else 1.0
+        self._tolerances = fit.tol * scales / self.unit
+        self._full = fit.full / self.unit
         self._drift = 0.0
         if not fit.others_stay or fit.whole.problems[0].split is not None:
             self._drift = DRIFT * np.sqrt(np.mean(self._full**2, axis=0)) / fit.n
         self._fits = [self._fit_of(number, solution) for number, solution in enumerate(solutions)]
 
-    def rows(self, *, all_values: bool) -> tuple[Floats, NDArray[np.bool_]]:
-        """Values of each problem, and which rows are in doubt."""
-        fit, machine = self._fit, self._fit.machine
-        matrix = fit.kernel.matrix
-        diagonal = kernel_diagonal(fit.X if matrix is None else matrix, fit.kernel.of_all)
+    def estimates(self, *, all_values: bool) -> Estimates:
+        """What is known of every row, in units of the problem."""
+        fit = self._fit
         # Threads of BLAS that have to be woken up take longer than most of this does.
         with blas_threads(fit.threads):
-            found = left_out(
+            return left_out(
                 fit.store,
-                diagonal[fit.whole.order],
                 self._fits,
                 self._full,
                 signs_only=not (all_values or self._is_regression),
-                budget_bytes=_budget_bytes(machine.cache_size, fit.n),
+                budget_bytes=_budget_bytes(fit.machine.cache_size, fit.n),
             )
-        if self._is_regression:
-            doubt = found.value_in_doubt(fit.y[fit.whole.order] / self._unit)
-        else:
-            doubt = self._labels_in_doubt(found)
-        return found.values * self._unit, doubt
 
-    def is_not_support(self) -> NDArray[np.bool_]:
+    def in_doubt(self, found: Estimates) -> NDArray[np.bool_]:
+        fit = self._fit
+        if self._is_regression:
+            return found.value_in_doubt(fit.y[fit.whole.order] / self.unit)
+        return self._labels_in_doubt(found)
+
+    def is_not_support(self, found: Estimates) -> NDArray[np.bool_]:
         """Rows without which the fit is what it is; none where all others change with a row.
 
         As :func:`onefit.loo.checks.not_support`, of all problems of a row. Rows without weight may
         be anywhere, also where the fit has not decided.
         """
         fit = self._fit
-        is_exact = np.full(fit.n, fit.others_stay)
         if not fit.others_stay:
-            return is_exact
-        for number, (problem, solution) in enumerate(
-            zip(fit.whole.problems, fit.solutions, strict=True)
+            return np.zeros(fit.n, dtype=bool)
+        idle: NDArray[np.bool_] = fit.whole.bounds == 0
+        if fit.whole.problems[0].split is not None:
+            return idle
+        settled = ~found.is_support
+        all_decide = not idle.any() or not isinstance(fit.machine, SVC)
+        for number, (problem, fitted) in enumerate(
+            zip(fit.whole.problems, self._fits, strict=True)
         ):
-            settled = not_support(problem, solution)
-            idle = problem.lower == problem.upper
-            if problem.split is not None:
-                settled = idle
-            if idle.any() and isinstance(fit.machine, SVC):
-                settled &= ~idle | (np.abs(fit.full[problem.rows, number]) >= MARGIN * fit.tol)
-            is_exact[problem.rows[~settled]] = False
-        return is_exact
+            if not fitted.is_determined:
+                settled[problem.rows[~not_support(problem, fit.solutions[number])]] = False
+            if not all_decide:
+                near = np.abs(fit.full[problem.rows, number]) < MARGIN * fit.tol
+                settled[problem.rows[near & idle[problem.rows]]] = False
+        return settled
 
     def _fit_of(self, number: int, solution: _core.Solution) -> Fit:
         """A problem, and whether its solution says anything."""

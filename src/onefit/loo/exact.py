@@ -48,6 +48,7 @@ from onefit.loo.checks import (
     not_support,
     rules,
 )
+from onefit.loo.fits import scale_and_intercept
 from onefit.loo.left_out import LeftOut, LeftOutRows, Proofs, Rules, Undecided
 from onefit.loo.paths import LEAST_TOL, Paths
 from onefit.memory import budget_bytes
@@ -152,7 +153,9 @@ class LeaveOneOutFit:
     def indispensable(self) -> NDArray[np.bool_]:
         """Rows whose class has no weight left without them."""
         present = self.whole.bounds > 0
-        of_class = np.add.reduceat(present.astype(np.intp), self.whole.starts[:-1])
+        of_class = np.add.reduceat(present, self.whole.starts[:-1], dtype=np.intp)
+        if of_class.min() > 1:
+            return np.zeros(self.n, dtype=bool)
         last: NDArray[np.bool_] = of_class[self.class_of_row] - present < 1
         return last
 
@@ -487,13 +490,3 @@ class LeaveOneOutFit:
         scale, intercept = scale_and_intercept(self.machine, solution)
         value = float(scale * product + intercept)
         return value, abs(value) / scale
-
-
-def scale_and_intercept(machine: KernelMachine, solution: _core.Solution) -> tuple[float, float]:
-    """What makes a value of K b."""
-    if isinstance(machine, KernelClassifier):
-        _, [intercept], attributes = machine._pair_models([solution])
-        return 1 / float(attributes.get("rho_", [1.0])[0]), intercept
-    assert isinstance(machine, KernelRegressor)
-    _, intercept, _ = machine._function(solution)
-    return machine._unit, intercept

@@ -1,4 +1,4 @@
-"""A solved problem as approximate leave-one-out reads it: values, coefficients and bounds."""
+"""A solved problem as leave-one-out reads it: values, coefficients and bounds."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onefit import _core
+from onefit.estimators.base import KernelMachine
+from onefit.estimators.classification import KernelClassifier
+from onefit.estimators.regression import KernelRegressor
 from onefit.kernels import Floats
 from onefit.problem import Problem, nu_svc_model, nu_svr_model
 
@@ -88,3 +91,13 @@ class Fit:
     def is_free(self) -> NDArray[np.bool_]:
         inside: NDArray[np.bool_] = (self.beta > self.lower) & (self.beta < self.upper)
         return inside & (self.beta != 0) if self.kink > 0 else inside
+
+
+def scale_and_intercept(machine: KernelMachine, solution: _core.Solution) -> tuple[float, float]:
+    """What makes a value of K b."""
+    if isinstance(machine, KernelClassifier):
+        _, [intercept], attributes = machine._pair_models([solution])
+        return 1 / float(attributes.get("rho_", [1.0])[0]), intercept
+    assert isinstance(machine, KernelRegressor)
+    _, intercept, _ = machine._function(solution)
+    return machine._unit, intercept

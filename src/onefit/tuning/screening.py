@@ -23,7 +23,7 @@ from sklearn.metrics._scorer import _BaseScorer, _MultimetricScorer, _Passthroug
 
 from onefit.estimators.base import KernelMachine
 from onefit.estimators.classification import ClassTraining, KernelClassifier
-from onefit.kernels import Floats, kernel_diagonal
+from onefit.kernels import Floats
 from onefit.loo.approximate import left_out
 from onefit.loo.fits import Fit
 from onefit.problem import Problem
@@ -179,10 +179,6 @@ class _Estimate:
 
     def __call__(self, solved: SolvedSteps) -> None:
         values = StepValues(self._work, solved)
-        diagonal = kernel_diagonal(
-            self._work.X if solved.chain.kernel is not None else self._work.matrix,
-            solved.chain.kernel,
-        )[solved.chain.part.training.order]
         of_rows = values.at(self._rows)
         for k, step in enumerate(solved.steps):
             machine, training = values.machine(k), solved.chain.part.training
@@ -195,7 +191,7 @@ class _Estimate:
             sign = -1.0 if classifies and len(fits) == 1 else 1.0
             # As the store has them.
             in_order = None if len(fits) == 1 else of_rows[k][training.order]
-            found = left_out(solved.chain.store, diagonal, fits, in_order, signs_only=classifies)
+            found = left_out(solved.chain.store, fits, in_order, signs_only=classifies)
             candidate = solved.chain.candidates[step]
             self._errors[candidate] = self._error(machine, training, sign * found.values)
             if self._checkpoint is not None:
