@@ -415,7 +415,7 @@ class Departure {
     double least = row.share * span;
     if (row.is_met) {
       // Rows that leave, one after another, add less than the sum of what each would.
-      likely = (span + std::min(row.added, span)) * std::exp(row.kept);
+      likely = std::max(least, (span + std::min(row.added, span)) * std::exp(row.kept));
       least = std::max(least, span * std::exp(kCaution * row.kept));
     }
     const double near = value - coefficient * least;

@@ -160,6 +160,17 @@ def test_rows_on_the_line_of_a_regression(weighted):
     assert_array_equal(found.is_support, ~settled)
 
 
+@given(classifications(max_rows=40, max_classes=3, exponent_of_C=(-1, 3)))
+@drawn(30)
+def test_estimates_lie_in_their_range(problem):
+    model = fitted(SVC(**problem.params), problem.X, problem.y, problem.sample_weight)
+    found = model.estimates()
+    known = found.is_known
+    rounding = 1e-9 * (1.0 + np.abs(found.values[known]))
+    assert (found.values[known] >= found.low[known] - rounding).all()
+    assert (found.values[known] <= found.high[known] + rounding).all()
+
+
 @given(classifications(max_rows=30, max_classes=2, exponent_of_C=(-1, 2)))
 @drawn(30)
 def test_a_left_out_row_never_gains(problem):
