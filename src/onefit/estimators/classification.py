@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils import compute_class_weight
 from sklearn.utils._param_validation import Hidden, StrOptions
-from sklearn.utils.multiclass import _ovr_decision_function, check_classification_targets
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from onefit import _core, voting
@@ -222,7 +222,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         if n_classes == 2:
             return values.ravel()
         if self.decision_function_shape == "ovr":
-            return _one_versus_rest(values, n_classes)
+            return voting.class_values(values, n_classes)
         return values
 
     def predict(self, X: MatrixLike) -> NDArray[Any]:
@@ -255,12 +255,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         if len(classes) == 2:
             codes = (values.ravel() >= 0).astype(np.intp)
         elif self.break_ties:
-            codes = np.argmax(_one_versus_rest(values, len(classes)), axis=1)
+            codes = np.argmax(voting.class_values(values, len(classes)), axis=1)
         else:
             codes = voting.votes(values, len(classes))
         return np.asarray(classes.take(codes))
-
-
-def _one_versus_rest(values: Floats, n_classes: int) -> Floats:
-    """Values of each class from those of every pair."""
-    return np.asarray(_ovr_decision_function(values < 0, -values, n_classes))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import FitFailedWarning
 
-from onefit.estimators.classification import ClassTraining, KernelClassifier, _one_versus_rest
+from onefit.estimators.classification import ClassTraining, KernelClassifier
 from onefit.folds import FoldWork
 from onefit.kernels import Floats
 from onefit.loo.checks import BOUND, DOUBTFUL, ESTIMATE, FAILED, RULES, SOLVER, UNDECIDED
@@ -21,6 +21,7 @@ from onefit.loo.ledger import LooLedger
 from onefit.loo.left_out import LeftOutRows, Proofs, Rules
 from onefit.loo.result import LooResult, OwnValues
 from onefit.problem import class_pairs
+from onefit.voting import class_values
 
 
 def exact_result(fit: LeaveOneOutFit, proofs: Proofs) -> LooResult:
@@ -160,7 +161,7 @@ def _decision_values(fit: LeaveOneOutFit, values: Floats) -> Floats:
         return _turned(values, fit.n_classes).ravel()
     known = ~np.isnan(values).any(axis=1, keepdims=True)
     if getattr(fit.machine, "decision_function_shape", None) == "ovr":
-        values = _one_versus_rest(np.where(known, values, 0.0), fit.n_classes)
+        values = class_values(np.where(known, values, 0.0), fit.n_classes)
     return np.where(known, values, np.nan)
 
 
