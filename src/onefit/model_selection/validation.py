@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from sklearn import get_config, model_selection
 from sklearn.base import is_classifier
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import check_cv
 from sklearn.utils import indexable
 from sklearn.utils.validation import _num_samples
 
@@ -40,6 +39,7 @@ from onefit.model_selection.smooth import (
     smooth_each_row,
     smooth_folds,
 )
+from onefit.model_selection.splitting import splits_of
 from onefit.report.ledger import Ledger
 from onefit.seeding import STRATEGIES
 
@@ -320,8 +320,7 @@ def _folds(
     if routed or y is None or not (ours or smooth or last_machine(estimator) is not None):
         return None, cv, groups
     X, y = indexable(X, y)
-    drawn = check_cv(cv, y, classifier=is_classifier(estimator)).split(X, y, groups)
-    splits = [(np.asarray(train), np.asarray(test)) for train, test in drawn]
+    splits = splits_of(cv, X, y, groups, classifier=is_classifier(estimator))
     if encode:  # as scikit-learn does, for columns in one order
         y = np.unique(y, return_inverse=True)[1]
     if smooth:
