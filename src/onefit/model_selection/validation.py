@@ -25,7 +25,7 @@ from onefit.estimators.smooth import SmoothMachine
 from onefit.estimators.smooth_svc import SmoothSVC
 from onefit.kernels import Kernel
 from onefit.loo.checks import is_inner_product
-from onefit.model_selection import quick
+from onefit.model_selection import at_once, quick
 from onefit.model_selection.crossfit import CrossFit, are_different, can_share
 from onefit.model_selection.each_row import EachRow, Wanted, each_row, leaves_each_row_out
 from onefit.model_selection.leave_one_out import SEEDINGS
@@ -162,8 +162,11 @@ return_train_score, return_estimator, return_indices, error_score
             for fitted in scores.get("estimator", ()):
                 fitted.__dict__.pop("_held_out", None)
         return scores
-    fits = quick.fits(folds, estimator, scoring) if plain else None
-    if fits is not None and quick.all_succeeded(fits):
+    found = at_once.scores(folds) if plain and own else None
+    fits = quick.fits(folds, estimator, scoring) if plain and found is None else None
+    if found is not None:
+        scores = CrossValidation(found)
+    elif fits is not None and quick.all_succeeded(fits):
         scores = CrossValidation(quick.scores(folds, estimator, fits, y))
     else:
         scores = CrossValidation(

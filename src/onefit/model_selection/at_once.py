@@ -1,0 +1,133 @@
+"""The accuracy of all folds of a C-SVC in a few calls of the core.
+
+Where nothing depends on a fold but who takes part, its problems are those on all rows with bounds
+of 0, and its score follows from the votes of their pairs: models are never put together. One call
+of the core solves the problems of many folds and another one votes, so that small folds cost what
+their iterations do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onefit import _core
+from onefit.estimators.base import Part
+from onefit.estimators.classification import ClassTraining
+from onefit.estimators.svc import SVC
+from onefit.folds import PROBLEMS_PER_THREAD, FoldWork, SolvedFold, solve_together
+from onefit.kernels import Floats
+from onefit.model_selection.crossfit import UNDECIDED, Begun, CrossFit
+from onefit.solver import warn_if_unfinished
+
+# So many variables, of all problems of some folds, are solved in one call; of more rows than this,
+# those that keep the threads busy: a bar that shows the progress waits for them.
+MOST_VARIABLES = 200_000
+MOST_ROWS = 5_000
+
+
+@dataclass
+class _Voted:
+    """A fold that is solved, and the classes that its held-out rows are given."""
+
+    solutions: list[_core.Solution]
+    converged: bool
+    labels: NDArray[np.int32]
+    n_small: int  # values that are smaller than the tolerance
+    work: FoldWork
+
+
+def scores(crossfit: CrossFit) -> dict[str, Any] | None:
+    """What ``cross_validate`` says of accuracy; None where folds differ in more than their rows."""
+    whole, tests = crossfit.whole, [test for _, test in crossfit.splits]
+    bounds = _bounds_of_folds(crossfit)
+    if bounds is None or not all(map(len, tests)):
+        return None
+    assert isinstance(whole, ClassTraining)
+    rows = np.concatenate(tests)
+    ends = np.cumsum([len(test) for test in tests]).tolist()
+    queries = np.split(crossfit.position[rows], ends[:-1])
+    truths = np.split(whole.codes[rows], ends[:-1])
+    test_scores, seconds = [], []
+    for number, fold in enumerate(crossfit.counted(_voted(crossfit, bounds, queries))):
+        began = perf_counter()
+        if fold.n_small > int(UNDECIDED * len(tests[number]) * len(whole.problems)):
+            fold = _decided(crossfit, bounds[number], number, fold)
+        if not fold.converged:
+            warn_if_unfinished(fold.solutions, crossfit.settings)
+        test_scores.append(np.count_nonzero(fold.labels == truths[number]) / len(tests[number]))
+        crossfit.work.append(fold.work)
+        seconds.append(perf_counter() - began)
+    return {
+        "fit_time": np.zeros(len(tests)),
+        "score_time": np.array(seconds),
+        "test_score": np.array(test_scores),
+    }
+
+
+def _bounds_of_folds(crossfit: CrossFit) -> Floats | None:
+    """The bound of every row in each fold."""
+    machine, kernel = crossfit.machine, crossfit.kernel
+    if (
+        type(crossfit) is not CrossFit
+        or not isinstance(machine, SVC)
+        or machine.break_ties
+        or machine.class_weight == "balanced"
+        or crossfit.weights is not None
+        or crossfit.certify
+        or not crossfit.strategy.in_core
+        or kernel.depends_on_fold
+        or kernel.matrix is not None
+    ):
+        return None
+    whole, splits = crossfit.whole, crossfit.splits
+    bounds = np.zeros((len(splits), len(whole.bounds)))
+    for bound, (train, _) in zip(bounds, splits, strict=True):
+        at = crossfit.position[train]
+        bound[at] = whole.bounds[at]
+    # Of every class there must be rows in each fold.
+    present = np.logical_or.reduceat(bounds > 0, whole.starts[:-1], axis=1)
+    return bounds if present.all() else None
+
+
+def _voted(
+    crossfit: CrossFit, bounds: Floats, queries: list[NDArray[np.int32]]
+) -> Iterator[_Voted]:
+    """The folds in turn."""
+    settings, problems = crossfit.settings, crossfit.problems
+    store = crossfit.kernel.store(crossfit.kernel.of_all)
+    neighbours = crossfit.neighbours()
+    at_a_time = -(-PROBLEMS_PER_THREAD * settings.threads // len(problems))
+    if len(store) <= MOST_ROWS:
+        at_a_time = max(at_a_time, MOST_VARIABLES // sum(map(len, problems)))
+    for first in range(0, len(bounds), at_a_time):
+        batch = slice(first, first + at_a_time)
+        solutions, converged, work = solve_together(
+            store, list(bounds[batch]), problems, neighbours, crossfit.strategy, settings
+        )
+        labels, small = _core.held_out_labels(
+            store, crossfit.whole.starts, solutions, queries[batch], settings.tol, settings.threads
+        )
+        start = 0
+        for k, asked in enumerate(queries[batch]):
+            mine = slice(k * len(problems), (k + 1) * len(problems))
+            end = start + len(asked)
+            of_fold = (labels[start:end], int(small[k]), work[k])
+            yield _Voted(solutions[mine], bool(converged[mine].all()), *of_fold)
+            start = end
+
+
+def _decided(crossfit: CrossFit, bounds: Floats, number: int, fold: _Voted) -> _Voted:
+    """The fold, solved on until its values are larger than its tolerance, as far as they can be."""
+    whole, kernel = crossfit.whole, crossfit.kernel
+    assert isinstance(whole, ClassTraining)
+    part = Part(whole, bounds, range(len(whole.problems)))
+    begun = Begun(*crossfit.splits[number], part, kernel.of_all, kernel.store(kernel.of_all))
+    solutions, _, values = crossfit.decided(begun, SolvedFold(fold.solutions, fold.work))
+    labels = crossfit.machine._labels(values, np.arange(len(whole.classes)))
+    return _Voted(solutions, fold.converged, labels, 0, fold.work)
