@@ -76,6 +76,11 @@ class KernelStore:
     def row(self, row: int) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]:
         """A copy of one kernel row."""
 
+    def forget(self, block: int, other: int) -> None:
+        """
+        Gives up the entries of rows in one block and columns in the other, both ways.
+        """
+
     def block(self, rows: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], columns: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None))]:
         """Entries of some rows in some columns, as an array of float32."""
 

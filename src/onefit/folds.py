@@ -66,6 +66,14 @@ class FoldWork:
     seconds: float = 0.0
     n_certified: int = 0  # held-out rows whose side is proven
 
+    def add(self, other: FoldWork) -> None:
+        """Counts what another part of the same fold took."""
+        self.n_iter += other.n_iter
+        self.kernel_entries += other.kernel_entries
+        self.seconds += other.seconds
+        if other.seeded_from != "nothing":
+            self.seeded_from = other.seeded_from
+
 
 @dataclass
 class SolvedFold:

@@ -75,10 +75,10 @@ class CrossFit:
         self.full_work: FoldWork | None = None  # of the fit on all rows, where there was one
         self.machine = copy(estimator)  # what is fitted of it does not matter here
         self._given = X
-        self._X, self._y = self.machine._check_training_data(X, y)
-        self.weights = self.machine._check_weights(sample_weight, self._X)
+        self.X, self._y = self.machine._check_training_data(X, y)
+        self.weights = self.machine._check_weights(sample_weight, self.X)
         self.splits = splits
-        self._progress = progress
+        self.progress = progress
         self._n = len(self._y)
         self.settings = replace(
             self.machine._settings(), threads=effective_n_jobs(n_jobs or estimator.n_jobs)
@@ -90,10 +90,10 @@ class CrossFit:
         largest = max(len(problem) for problem in self.problems)
         self.strategy = choose(seeding, len(splits), largest, share)
         self._classifies = isinstance(self.machine, KernelClassifier)
-        self._order = self.whole.order
+        self.order = self.whole.order
         self.position = np.empty(self._n, dtype=np.int32)
-        self.position[self._order] = np.arange(self._n, dtype=np.int32)
-        self.kernel = SharedKernel(self.machine, self._X, self._order)
+        self.position[self.order] = np.arange(self._n, dtype=np.int32)
+        self.kernel = SharedKernel(self.machine, self.X, self.order)
         if not self.kernel.depends_on_fold:
             # Raises where a row that some folds lack overflows.
             self.kernel.store(self.kernel.of_all)
@@ -120,7 +120,7 @@ class CrossFit:
     def counted(self, folds: Iterable[T]) -> Iterator[T]:
         """The folds in turn, with a bar that counts them."""
         name = f"{type(self.machine).__name__}, fold"
-        return shown(folds, len(self.splits), name, self._progress)
+        return shown(folds, len(self.splits), name, self.progress)
 
     def neighbours(self) -> Neighbours:
         """The fit on all rows, where the folds start from it."""

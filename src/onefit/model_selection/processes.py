@@ -123,7 +123,7 @@ class ProcessFit(CrossFit):
             budget = budget_bytes("auto", self._n) / self._processes
             machine.set_params(cache_size=budget / MEGABYTE)
         if self.kernel.matrix is None:
-            return machine, self._X
+            return machine, self.X
         return machine.set_params(kernel="precomputed"), self.kernel.matrix
 
 
