@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.model_selection import KFold, LeaveOneGroupOut, StratifiedKFold, check_cv
 
+from onefit.model_selection import crossfit
 from onefit.model_selection.splitting import splits_of
 
 
@@ -56,3 +57,22 @@ def test_what_scikit_learn_says_of_folds():
         splits_of(1, np.zeros((23, 1)), y, None, classifier=True)
     with pytest.warns(UserWarning, match="groups parameter is ignored"):
         splits_of(3, np.zeros((23, 1)), y, y, classifier=True)
+
+
+@pytest.mark.parametrize("few", [0, 20])  # one by one, or together
+@pytest.mark.parametrize(
+    ("folds", "expected"),
+    [
+        ([[0, 1, 2], [2, 1, 4]], True),
+        ([[4], [4], [4]], True),
+        ([[0, 1, 2], [2, 2, 4]], False),
+        ([[0, 1], []], False),
+        ([[0, -1], [1]], False),
+        ([[0.0, 1.0], [1]], False),
+    ],
+)
+def test_rows_of_folds_are_different(monkeypatch, few, folds, expected):
+    monkeypatch.setattr(crossfit, "FEW_FOLDS", few)
+    assert crossfit.are_all_different([np.array(rows) for rows in folds], 5) is expected
+    with pytest.raises(IndexError):
+        crossfit.are_all_different([np.array([0, 5]), np.array([1])], 5)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from time import perf_counter
 from typing import Any, TypeAlias
 
@@ -73,9 +74,10 @@ def scores(crossfit: CrossFit) -> dict[str, Any] | None:
         return None
     assert isinstance(whole, ClassTraining)
     rows = np.concatenate(tests)
-    ends = np.cumsum([len(test) for test in tests]).tolist()
-    queries = np.split(crossfit.position[rows], ends[:-1])
-    truths = np.split(whole.codes[rows], ends[:-1])
+    ends = list(accumulate(map(len, tests), initial=0))
+    parts = [slice(start, end) for start, end in pairwise(ends)]
+    positions, codes = crossfit.position[rows], whole.codes[rows]
+    queries, truths = [positions[part] for part in parts], [codes[part] for part in parts]
     test_scores, seconds = [], []
     for number, fold in enumerate(crossfit.counted(_voted(crossfit, bounds, queries))):
         began = perf_counter()

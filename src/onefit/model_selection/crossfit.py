@@ -41,6 +41,9 @@ T = TypeVar("T")
 UNDECIDED = 0.01
 TIGHTEST = 1e-8
 
+# So few folds are checked in one go.
+FEW_FOLDS = 20
+
 
 @dataclass
 class Begun:
@@ -86,7 +89,7 @@ class CrossFit:
         # The rows of the store are in the order of the problems on all rows.
         self.whole: Training = self.machine._training(self._y, self.weights, every_row=True)
         self.problems = [problem.to_core() for problem in self.whole.problems]
-        share = float(np.mean([len(train) for train, _ in splits])) / self._n
+        share = sum(len(train) for train, _ in splits) / len(splits) / self._n
         largest = max(len(problem) for problem in self.problems)
         self.strategy = choose(seeding, len(splits), largest, share)
         self._classifies = isinstance(self.machine, KernelClassifier)
@@ -268,7 +271,21 @@ def can_share(estimator: Any, X: Any, splits: Sequence[Split]) -> bool:
         possible = is_worth_sharing(estimator, X, splits)
     else:
         possible = isinstance(X, np.ndarray) or sp.issparse(X)
-    return possible and all(are_different(train, _num_samples(X)) for train, _ in splits)
+    if not possible or len(splits) == 0:
+        return False
+    return are_all_different([train for train, _ in splits], _num_samples(X))
+
+
+def are_all_different(folds: Sequence[NDArray[Any]], n: int) -> bool:
+    """Whether the rows of each of these are different: a few folds are looked at together."""
+    if len(folds) <= FEW_FOLDS and all(rows.dtype == np.intp for rows in folds):
+        sizes = [len(rows) for rows in folds]
+        rows = np.concatenate(folds) if folds else np.empty(0, dtype=np.intp)
+        if all(sizes) and rows.min(initial=0) >= 0 and rows.max(initial=0) < n:
+            return are_different(
+                rows + np.arange(0, n * len(folds), n).repeat(sizes), n * len(folds)
+            )
+    return all(are_different(rows, n) for rows in folds)
 
 
 def are_different(rows: NDArray[Any], n: int) -> bool:

@@ -322,8 +322,10 @@ def _folds(
     smooth = isinstance(estimator, SmoothMachine)
     if routed or y is None or not (ours or smooth or last_machine(estimator) is not None):
         return None, cv, groups
-    X, y = indexable(X, y)
-    splits = splits_of(cv, X, y, groups, classifier=is_classifier(estimator))
+    if not (type(X) is type(y) is np.ndarray and X.shape[:1] == y.shape[:1] != ()):
+        X, y = indexable(X, y)
+    classifier = isinstance(estimator, KernelClassifier) or is_classifier(estimator)
+    splits = splits_of(cv, X, y, groups, classifier=classifier)
     if encode:  # as scikit-learn does, for columns in one order
         y = np.unique(y, return_inverse=True)[1]
     if smooth:
