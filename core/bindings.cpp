@@ -200,11 +200,22 @@ NB_MODULE(_core, m) {
             return nb::ndarray<nb::numpy, float, nb::ndim<1>>(copy, {store.size()}, owner);
           },
           "row"_a, "A copy of one kernel row.")
+      .def(
+          "forget",
+          [](KernelStore& store, std::size_t block, std::size_t other) {
+            if (std::max(block, other) >= store.n_blocks()) {
+              throw std::out_of_range("there are " + std::to_string(store.n_blocks()) + " blocks");
+            }
+            store.forget(block, other);
+          },
+          "block"_a, "other"_a,
+          "Gives up the entries of rows in one block and columns in the other, both ways.")
       .def("block", &block_of_rows, "rows"_a, "columns"_a,
            "Entries of some rows in some columns, as an array of float32.");
 
   bind_problems(m);
   bind_paths(m);
+  bind_held_out(m);
   bind_left_out(m);
   bind_chains(m);
 

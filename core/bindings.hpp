@@ -33,6 +33,8 @@ inline void check_rows(const KernelStore& store, std::span<const std::int32_t> r
 void bind_problems(nb::module_& m);
 // Paths of optima (bindings_path.cpp).
 void bind_paths(nb::module_& m);
+// What folds say of the rows that they hold out (bindings_held_out.cpp).
+void bind_held_out(nb::module_& m);
 // Estimates of left-out rows (bindings_left_out.cpp).
 void bind_left_out(nb::module_& m);
 

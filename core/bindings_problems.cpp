@@ -183,29 +183,6 @@ nb::ndarray<nb::numpy, double, nb::ndim<1>> feasible(const Problem& problem,
   return owned(std::move(values));
 }
 
-Block products_of_pairs(KernelStore& store, const Vector<std::int32_t>& rows,
-                        const std::vector<std::size_t>& starts, const Matrix<double>& coef,
-                        const Vector<std::int32_t>& queries) {
-  check_rows(store, {rows.data(), rows.shape(0)});
-  check_rows(store, {queries.data(), queries.shape(0)});
-  const std::size_t classes = starts.size() - 1;
-  if (starts.size() < 2 || !std::is_sorted(starts.begin(), starts.end()) ||
-      starts.back() != rows.shape(0) || coef.shape(0) != classes - 1 ||
-      coef.shape(1) != rows.shape(0)) {
-    throw std::invalid_argument("rows, starts and coef do not fit together");
-  }
-  const std::size_t n = queries.shape(0);
-  const std::size_t pairs = classes * (classes - 1) / 2;
-  auto* values = new double[n * pairs];
-  const nb::capsule owner(values, [](void* p) noexcept { delete[] static_cast<double*>(p); });
-  {
-    const nb::gil_scoped_release release;
-    pair_products(store, {rows.data(), rows.shape(0)}, starts, coef.data(), {queries.data(), n},
-                  values);
-  }
-  return Block(values, {n, pairs}, owner);
-}
-
 }  // namespace
 
 void bind_problems(nb::module_& m) {
@@ -309,9 +286,6 @@ void bind_problems(nb::module_& m) {
   m.def("feasible", &feasible, "problem"_a, "beta"_a, "first"_a,
         "beta within the bounds and with the sums of the problem; what is lacking is spread over "
         "the variables `first` first.");
-
-  m.def("pair_products", &products_of_pairs, "store"_a, "rows"_a, "starts"_a, "coef"_a, "queries"_a,
-        "Sums of kernel values for each query and pair of classes; rows are sorted by class.");
 
   m.def(
       "shifted_gradient",

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "active.hpp"
-#include "loops.hpp"
 #include "smo.hpp"
 #include "solve_many.hpp"
 
@@ -158,70 +157,6 @@ std::vector<Solution> solve_folds(KernelStore& store, const std::vector<FoldProb
     return solve(store, fold, inner, scratch, part);
   };
   return in_parallel(store, problems.size(), one, settings, threads, interrupt);
-}
-
-void pair_products(KernelStore& store, std::span<const std::int32_t> rows,
-                   std::span<const std::size_t> starts, const double* coef,
-                   std::span<const std::int32_t> queries, double* out) {
-  const std::size_t classes = starts.size() - 1;
-  const std::size_t pairs = classes * (classes - 1) / 2;
-  const std::size_t n = rows.size();
-  // The number of the pair (i, j), in LIBSVM's order.
-  const auto pair = [classes](std::size_t i, std::size_t j) {
-    return i * (2 * classes - i - 1) / 2 + j - i - 1;
-  };
-  // Columns one after another are copied together: folds that are not shuffled are such runs.
-  std::vector<Run> runs;
-  std::uint64_t blocks = 0;
-  for (std::size_t q = 0; q < queries.size();) {
-    std::size_t end = q + 1;
-    while (end < queries.size() && queries[end] == queries[end - 1] + 1) ++end;
-    const auto column = static_cast<std::size_t>(queries[q]);
-    runs.push_back(store.run(column, column + (end - q)));
-    blocks |= std::uint64_t{1} << runs.back().block;
-    q += runs.back().length;
-  }
-  constexpr std::size_t kRows = 4;                        // at a time
-  std::vector<double> sums(pairs * queries.size(), 0.0);  // pair by pair
-  std::vector<float> values(kRows * queries.size());
-  const float* at[kRows];
-  for (std::size_t r = 0; r < kRows; ++r) at[r] = values.data() + r * queries.size();
-  std::vector<std::size_t> support;
-  std::vector<std::int32_t> next;  // rows of the store that are needed soon
-  for (std::size_t k = 0; k < classes; ++k) {
-    support.clear();
-    for (std::size_t r = starts[k]; r < starts[k + 1]; ++r) {
-      bool any = false;
-      for (std::size_t other = 0; other + 1 < classes; ++other) any |= coef[other * n + r] != 0.0;
-      if (any) support.push_back(r);
-    }
-    for (std::size_t s = 0; s < support.size(); s += kRows) {
-      const std::size_t count = std::min(kRows, support.size() - s);
-      for (std::size_t r = 0; r < count; ++r) {
-        const std::int32_t mine = rows[support[s + r]];
-        if (!store.has(mine, blocks)) {
-          next.clear();
-          for (std::size_t t = s + r + 1; t < support.size() && next.size() < kQueries; ++t) {
-            next.push_back(rows[support[t]]);
-          }
-        }
-        const HeldRow row = store.hold(mine, blocks, next, 1);
-        float* to = values.data() + r * queries.size();
-        for (const Run& run : runs) {
-          to = std::copy_n(row.block(run.block) + run.offset, run.length, to);
-        }
-      }
-      for (std::size_t other = 0; other + 1 < classes; ++other) {
-        double factor[kRows] = {};
-        for (std::size_t r = 0; r < count; ++r) factor[r] = coef[other * n + support[s + r]];
-        const std::size_t p = other < k ? pair(other, k) : pair(k, other + 1);
-        loops().accumulate4(queries.size(), sums.data() + p * queries.size(), at, factor);
-      }
-    }
-  }
-  for (std::size_t q = 0; q < queries.size(); ++q) {
-    for (std::size_t p = 0; p < pairs; ++p) *out++ = sums[p * queries.size() + q];
-  }
 }
 
 }  // namespace onefit

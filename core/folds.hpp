@@ -47,12 +47,4 @@ std::vector<Solution> solve_folds(KernelStore& store, const std::vector<FoldProb
                                   bool same_kernel, const Settings& settings, std::size_t threads,
                                   Interrupt& interrupt);
 
-// Sums of kernel values over support vectors, for each of `queries` and each pair of classes, query
-// by query. `rows` are sorted by class, class k from starts[k] on; coef has LIBSVM's layout: that
-// of row r for the pair (i, j) is coef[j - 1][r] if r is of class i, and coef[i][r] if it is of j.
-// All are rows of the store.
-void pair_products(KernelStore& store, std::span<const std::int32_t> rows,
-                   std::span<const std::size_t> starts, const double* coef,
-                   std::span<const std::int32_t> queries, double* out);
-
 }  // namespace onefit

@@ -85,6 +85,35 @@ Points<T>::Points(CsrView view, double scale)
   }
 }
 
+template <class T>
+Points<T>::Points(const Points& from, std::span<const std::int32_t> rows)
+    : sparse_(from.sparse_),
+      rows_(rows.size()),
+      cols_(from.cols_),
+      sq_(padded(rows.size()), T{0}),
+      exact_sq_(rows.size()) {
+  if (sparse_) {
+    indptr_.assign(1, 0);
+    for (const std::int32_t row : rows) {
+      const auto r = static_cast<std::size_t>(row);
+      indptr_.push_back(indptr_.back() + from.indptr_[r + 1] - from.indptr_[r]);
+    }
+    values_ = Buffer<T>(static_cast<std::size_t>(indptr_.back()));
+    indices_.reserve(values_.size());
+  } else {
+    start_dense();
+  }
+  for (std::size_t i = 0; i < rows_; ++i) {
+    const auto row = static_cast<std::size_t>(rows[i]);
+    sq_[i] = from.sq_[row];
+    exact_sq_[i] = from.exact_sq_[row];
+    from.read_row(row, [&](std::size_t k, T value) {
+      values_[sparse_ ? indices_.size() : dense_at(i, k)] = value;
+      if (sparse_) indices_.push_back(static_cast<std::int32_t>(k));
+    });
+  }
+}
+
 // write(k, value) for the features of a row, those that are stored.
 template <class T>
 template <class Write>

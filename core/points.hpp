@@ -37,6 +37,8 @@ class Points {
   template <class S>
   Points(DenseView<S> view, const double* centre, double scale);
   Points(CsrView view, double scale);
+  // Some rows of another set.
+  Points(const Points& from, std::span<const std::int32_t> rows);
 
   std::size_t rows() const { return rows_; }
   std::size_t cols() const { return cols_; }

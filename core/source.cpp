@@ -31,6 +31,65 @@ constexpr std::size_t kEntryWork = 16;
 // Values in double precision are written through a small buffer of this many.
 constexpr std::size_t kPart = 256;
 
+// Kernel values of a row with n others, from their dot products and squared norms.
+template <class T>
+void write_values(const Kernel& kernel, std::size_t n, const T* dot, const T* sq, T sq_row,
+                  float* out) {
+  if constexpr (std::is_same_v<T, float>) {
+    kernel_values<float>(kernel, n, dot, sq, sq_row, out);
+  } else {
+    if (kernel.kind == KernelKind::Rbf) {
+      loops().rbf_df(n, dot, sq, sq_row, kernel.gamma, out);
+      return;
+    }
+    double values[kPart];
+    for (std::size_t t = 0; t < n; t += kPart) {
+      const std::size_t m = std::min(kPart, n - t);
+      kernel_values<double>(kernel, m, dot + t, sq + t, sq_row, values);
+      for (std::size_t k = 0; k < m; ++k) out[t + k] = static_cast<float>(values[k]);
+    }
+  }
+}
+
+template <class T>
+class PointsColumns final : public ColumnSource {
+ public:
+  PointsColumns(const Points<T>& all, const Kernel& kernel, std::span<const std::int32_t> columns)
+      : all_(all), kernel_(kernel), columns_(all, columns), at_(all.rows(), kAbsent) {
+    for (std::size_t t = 0; t < columns.size(); ++t) {
+      at_[static_cast<std::size_t>(columns[t])] = static_cast<std::int32_t>(t);
+    }
+  }
+
+  void evaluate(std::span<const std::int32_t> rows, float* const* out) override {
+    columns_.gather(all_, rows, queries_);
+    tile_.resize(kQueries * kTile);
+    for (std::size_t from = 0; from < columns_.rows(); from += kTile) {
+      const std::size_t to = std::min(from + kTile, columns_.rows());
+      columns_.dots(queries_, from, to, tile_.data(), scratch_);
+      for (std::size_t q = 0; q < rows.size(); ++q) {
+        write_values(kernel_, to - from, tile_.data() + q * kTile, columns_.squared_norms() + from,
+                     queries_.sq[q], out[q] + from);
+      }
+    }
+    for (std::size_t q = 0; q < rows.size(); ++q) {
+      const auto row = static_cast<std::size_t>(rows[q]);
+      if (at_[row] == kAbsent) continue;
+      out[q][at_[row]] = static_cast<float>(kernel_diagonal(kernel_, all_.exact_squared_norm(row)));
+    }
+  }
+
+ private:
+  static constexpr std::int32_t kAbsent = -1;
+  const Points<T>& all_;
+  const Kernel& kernel_;
+  Points<T> columns_;
+  std::vector<std::int32_t> at_;  // per row: which of the columns it is
+  typename Points<T>::Queries queries_;
+  std::vector<T> tile_;
+  std::vector<T> scratch_;
+};
+
 template <class T>
 class PointsSource final : public RowSource {
  public:
@@ -63,8 +122,9 @@ class PointsSource final : public RowSource {
                        const std::size_t skip = first > from ? first - from : 0;
                        points_.dots(queries, from, to, tile.data(), scratch);
                        for (std::size_t q = 0; q < count; ++q) {
-                         write(tile.data() + q * kTile + skip, from + skip, to, queries.sq[q],
-                               out[r0 + q] + (from + skip - first));
+                         write_values(kernel_, to - from - skip, tile.data() + q * kTile + skip,
+                                      points_.squared_norms() + from + skip, queries.sq[q],
+                                      out[r0 + q] + (from + skip - first));
                        }
                      }
                    });
@@ -75,6 +135,10 @@ class PointsSource final : public RowSource {
         }
       }
     }
+  }
+
+  std::unique_ptr<ColumnSource> only(std::span<const std::int32_t> columns) const override {
+    return std::make_unique<PointsColumns<T>>(points_, kernel_, columns);
   }
 
   void evaluate_exact(std::int32_t row, std::span<const std::int32_t> columns,
@@ -111,25 +175,6 @@ class PointsSource final : public RowSource {
       last.source = id_;
     }
     return last.queries;
-  }
-
-  void write(T* dot, std::size_t first, std::size_t last, T sq_row, float* out) const {
-    const std::size_t n = last - first;
-    const T* sq = points_.squared_norms() + first;
-    if constexpr (std::is_same_v<T, float>) {
-      kernel_values<float>(kernel_, n, dot, sq, sq_row, out);
-    } else {
-      if (kernel_.kind == KernelKind::Rbf) {
-        loops().rbf_df(n, dot, sq, sq_row, kernel_.gamma, out);
-        return;
-      }
-      double values[kPart];
-      for (std::size_t t = 0; t < n; t += kPart) {
-        const std::size_t m = std::min(kPart, n - t);
-        kernel_values<double>(kernel_, m, dot + t, sq + t, sq_row, values);
-        for (std::size_t k = 0; k < m; ++k) out[t + k] = static_cast<float>(values[k]);
-      }
-    }
   }
 
   static std::uint64_t next_id() {

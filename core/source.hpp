@@ -14,6 +14,15 @@ namespace onefit {
 
 class KernelStore;
 
+// Evaluates some columns of kernel rows, which nobody keeps. For one thread.
+class ColumnSource {
+ public:
+  virtual ~ColumnSource() = default;
+  // Fills out[r] with these columns of kernel row rows[r], as the rows that they are part of are
+  // evaluated; at most kQueries rows.
+  virtual void evaluate(std::span<const std::int32_t> rows, float* const* out) = 0;
+};
+
 // Evaluates rows of a symmetric n x n kernel matrix as float32, or entries of a row in double
 // precision. May be used from several threads at once.
 class RowSource {
@@ -26,6 +35,10 @@ class RowSource {
   // Fills out[r][0 .. last - first) with the columns [first, last) of kernel row rows[r].
   virtual void evaluate(std::span<const std::int32_t> rows, float* const* out, std::size_t first,
                         std::size_t last, std::size_t threads) const = 0;
+  // Some columns alone; nullptr where they come with whole rows. It must not outlive this source.
+  virtual std::unique_ptr<ColumnSource> only(std::span<const std::int32_t> /*columns*/) const {
+    return nullptr;
+  }
   // out[t] = entry `columns[t]` of a kernel row in double precision; `diagonal` at the row's own
   // column. Data rows that are kept in float32 are taken as they are: their kernel is a little off,
   // but it is one of points, and so positive semi-definite where rounded entries are not.

@@ -108,6 +108,13 @@ class KernelStore {
   HeldRow hold(std::int32_t row, std::uint64_t blocks, std::span<const std::int32_t> also,
                std::size_t threads);
 
+  // Some columns of rows, evaluated each time they are asked for; nullptr where they have to come
+  // with whole rows. What it evaluates is told to `count`.
+  std::unique_ptr<ColumnSource> only(std::span<const std::int32_t> columns) const {
+    return source_->only(columns);
+  }
+  void count(std::size_t entries) { evaluated_.fetch_add(entries, std::memory_order_relaxed); }
+
   // Entries of a row and of the diagonal in double precision, evaluated each time they are asked
   // for.
   void evaluate_exact(std::int32_t row, std::span<const std::int32_t> columns, double* out) const {

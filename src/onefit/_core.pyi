@@ -76,6 +76,11 @@ class KernelStore:
     def row(self, row: int) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]:
         """A copy of one kernel row."""
 
+    def forget(self, block: int, other: int) -> None:
+        """
+        Gives up the entries of rows in one block and columns in the other, both ways.
+        """
+
     def block(self, rows: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], columns: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None))]:
         """Entries of some rows in some columns, as an array of float32."""
 
@@ -170,11 +175,6 @@ def feasible(problem: Problem, beta: Annotated[NDArray[numpy.float64], dict(shap
     beta within the bounds and with the sums of the problem; what is lacking is spread over the variables `first` first.
     """
 
-def pair_products(store: KernelStore, rows: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], starts: Sequence[int], coef: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], queries: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]:
-    """
-    Sums of kernel values for each query and pair of classes; rows are sorted by class.
-    """
-
 def shifted_gradient(store: KernelStore, rows: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], gradient: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], change: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
     """gradient - K change, over variables that are `rows` of the store."""
 
@@ -200,6 +200,21 @@ class PathEnd:
 def follow_paths(problem: Problem, solution: Solution, order: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_pivot: int, n_near: int, ridge: float, columns: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], column_of: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], leaving: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], threads: int = 1) -> list[PathEnd]:
     """
     The optima that a solution moves to when the variable at one of the places `leaving` goes to zero, for each of them. `order` has the variables by place. Rows of `columns` are changes of the offset and at every place with the input of one; column_of says of which, with -1 for none.
+    """
+
+def pair_products(store: KernelStore, rows: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], starts: Sequence[int], coef: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], queries: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]:
+    """
+    Sums of kernel values for each query and pair of classes; rows are sorted by class.
+    """
+
+def held_out_labels(store: KernelStore, starts: Sequence[int], solutions: list[Solution], queries: list[Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]], tol: float, threads: int = 1) -> tuple[Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))]]:
+    """
+    The number of the class that the pairs of C-SVC of each fold vote for, for each of its queries, and how many values of each fold are smaller than tol. Solutions of the pairs of the first fold, then of the next; queries, an array for each fold, and the variables of pairs are rows of the store, which are sorted by class.
+    """
+
+def ends(solutions: list[Solution]) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.bool_], dict(shape=(None,))], Annotated[NDArray[numpy.bool_], dict(shape=(None,))]]:
+    """
+    Of each solution: its iterations, whether it converged, whether it has free rows.
     """
 
 def use_blas(blas: dict[str, CapsuleType], lapack: dict[str, CapsuleType]) -> None:

@@ -66,6 +66,14 @@ class FoldWork:
     seconds: float = 0.0
     n_certified: int = 0  # held-out rows whose side is proven
 
+    def add(self, other: FoldWork) -> None:
+        """Counts what another part of the same fold took."""
+        self.n_iter += other.n_iter
+        self.kernel_entries += other.kernel_entries
+        self.seconds += other.seconds
+        if other.seeded_from != "nothing":
+            self.seeded_from = other.seeded_from
+
 
 @dataclass
 class SolvedFold:
@@ -142,6 +150,43 @@ def solve_folds(
             work = FoldWork(n_iter, source, evaluated, seconds)
             yield SolvedFold(mine, work)
             number += 1
+
+
+def solve_together(
+    store: _core.KernelStore,
+    bounds: Sequence[Floats],
+    problems: Problems,
+    neighbours: Neighbours,
+    strategy: Strategy,
+    settings: Settings,
+) -> tuple[list[_core.Solution], NDArray[np.bool_], list[FoldWork]]:
+    """Solve all problems with the bounds of each fold, in one call, if the strategy is in the core.
+
+    Solutions fold by fold, whether each converged, and what each fold took.
+    """
+    began, entries = perf_counter(), store.entries_evaluated
+    starts = [neighbours[k].solution if k in neighbours else None for k in range(len(problems))]
+    starts = [start if start is None or start.free_rows else None for start in starts]
+    solutions = solve_parts(
+        store,
+        list(problems) * len(bounds),
+        [bound for bound in bounds for _ in problems],
+        starts * len(bounds),
+        settings,
+        same_kernel=True,
+    )
+    spent, converged, free = _core.ends(solutions)
+    if strategy.source is not Source.NOTHING and not free.all():
+        batch = [Fold(store, bound, range(len(problems))) for bound in bounds]
+        iterations = spent.tolist()
+        _solve_cold_where_no_row_is_free(solutions, iterations, batch, problems, settings)
+        spent, converged = np.array(iterations), _core.ends(solutions)[1]
+    seconds = (perf_counter() - began) / len(bounds)
+    evaluated = (store.entries_evaluated - entries) // len(bounds)
+    seeded = any(start is not None for start in starts)
+    source = _source(strategy, 0) if seeded else "nothing"
+    n_iter = spent.reshape(len(bounds), -1).sum(axis=1).tolist()
+    return solutions, converged, [FoldWork(n, source, evaluated, seconds) for n in n_iter]
 
 
 def _solve_in_core(

@@ -5,6 +5,7 @@
 
 #include "check.hpp"
 #include "folds.hpp"
+#include "held_out.hpp"
 #include "smo.hpp"
 
 using namespace onefit;

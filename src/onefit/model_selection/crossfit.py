@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -34,14 +34,19 @@ from onefit.report.progress import shown
 from onefit.seeding import Source
 from onefit.solver import solve
 
+T = TypeVar("T")
+
 # So many values of a fold may be smaller than the tolerance. Those below a limit cannot be decided:
 # entries of the kernel are not known that well.
 UNDECIDED = 0.01
 TIGHTEST = 1e-8
 
+# So few folds are checked in one go.
+FEW_FOLDS = 20
+
 
 @dataclass
-class _Begun:
+class Begun:
     """A fold on its way."""
 
     train: NDArray[np.intp]
@@ -69,32 +74,32 @@ class CrossFit:
         certify: bool = False,
     ) -> None:
         self.work: list[FoldWork] = []
-        self._certify = certify
+        self.certify = certify
         self.full_work: FoldWork | None = None  # of the fit on all rows, where there was one
-        self._estimator = copy(estimator)  # what is fitted of it does not matter here
+        self.machine = copy(estimator)  # what is fitted of it does not matter here
         self._given = X
-        self._X, self._y = self._estimator._check_training_data(X, y)
-        self._weights = self._estimator._check_weights(sample_weight, self._X)
+        self.X, self._y = self.machine._check_training_data(X, y)
+        self.weights = self.machine._check_weights(sample_weight, self.X)
         self.splits = splits
-        self._progress = progress
+        self.progress = progress
         self._n = len(self._y)
         self.settings = replace(
-            self._estimator._settings(), threads=effective_n_jobs(n_jobs or estimator.n_jobs)
+            self.machine._settings(), threads=effective_n_jobs(n_jobs or estimator.n_jobs)
         )
         # The rows of the store are in the order of the problems on all rows.
-        self._whole: Training = self._estimator._training(self._y, self._weights, every_row=True)
-        self._problems = [problem.to_core() for problem in self._whole.problems]
-        share = float(np.mean([len(train) for train, _ in splits])) / self._n
-        largest = max(len(problem) for problem in self._problems)
-        self._strategy = choose(seeding, len(splits), largest, share)
-        self._classifies = isinstance(self._estimator, KernelClassifier)
-        self._order = self._whole.order
-        self._position = np.empty(self._n, dtype=np.int32)
-        self._position[self._order] = np.arange(self._n, dtype=np.int32)
-        self._kernel = SharedKernel(self._estimator, self._X, self._order)
-        if not self._kernel.depends_on_fold:
+        self.whole: Training = self.machine._training(self._y, self.weights, every_row=True)
+        self.problems = [problem.to_core() for problem in self.whole.problems]
+        share = sum(len(train) for train, _ in splits) / len(splits) / self._n
+        largest = max(len(problem) for problem in self.problems)
+        self.strategy = choose(seeding, len(splits), largest, share)
+        self._classifies = isinstance(self.machine, KernelClassifier)
+        self.order = self.whole.order
+        self.position = np.empty(self._n, dtype=np.int32)
+        self.position[self.order] = np.arange(self._n, dtype=np.int32)
+        self.kernel = SharedKernel(self.machine, self.X, self.order)
+        if not self.kernel.depends_on_fold:
             # Raises where a row that some folds lack overflows.
-            self._kernel.store(self._kernel.of_all)
+            self.kernel.store(self.kernel.of_all)
 
     # ---- folds ----------------------------------------------------------------------------------
 
@@ -103,27 +108,36 @@ class CrossFit:
 
         def folds() -> Iterator[KernelMachine]:
             for prepared in self.fits() if fits is None else fits:
-                machine = clone(self._estimator)
+                machine = clone(self.machine)
                 machine._prepared = prepared
                 yield machine
 
-        estimator: KernelMachine = clone(self._estimator)
+        estimator: KernelMachine = clone(self.machine)
         estimator._folds = folds()
         return estimator
 
     def fits(self) -> Iterator[Prepared]:
         """The fits of the folds in turn."""
-        name = f"{type(self._estimator).__name__}, fold"
-        return shown(self._fits(), len(self.splits), name, self._progress)
+        return self.counted(self._fits())
+
+    def counted(self, folds: Iterable[T]) -> Iterator[T]:
+        """The folds in turn, with a bar that counts them."""
+        name = f"{type(self.machine).__name__}, fold"
+        return shown(folds, len(self.splits), name, self.progress)
+
+    def neighbours(self) -> Neighbours:
+        """The fit on all rows, where the folds start from it."""
+        if self.strategy.source is not Source.FULL:
+            return {}
+        store = self.kernel.store(self.kernel.of_all)
+        solved, self.full_work = solve_full(store, self.problems, self.settings)
+        return solved
 
     def _fits(self) -> Iterator[Prepared]:
-        neighbours: Neighbours = {}
-        if self._strategy.source is Source.FULL:
-            store = self._kernel.store(self._kernel.of_all)
-            neighbours, self.full_work = solve_full(store, self._problems, self.settings)
-        begun: deque[_Begun] = deque()
+        neighbours = self.neighbours()
+        begun: deque[Begun] = deque()
         folds = self._begin(begun)
-        for solved in solve_folds(folds, self._problems, neighbours, self._strategy, self.settings):
+        for solved in solve_folds(folds, self.problems, neighbours, self.strategy, self.settings):
             while begun[0].error is not None:
                 yield self._failed(begun.popleft())
             fold = begun.popleft()
@@ -132,44 +146,44 @@ class CrossFit:
         for fold in begun:
             yield self._failed(fold)
 
-    def _begin(self, begun: deque[_Begun]) -> Iterator[Fold]:
+    def _begin(self, begun: deque[Begun]) -> Iterator[Fold]:
         """The folds to solve, as they are asked for; ``begun`` notes them, and those that fail."""
         for train, test in self.splits:
-            fold = _Begun(train, test)
+            fold = Begun(train, test)
             begun.append(fold)
             try:
-                fold.part = self._estimator._part(self._whole, self._y, self._weights, train)
+                fold.part = self.machine._part(self.whole, self._y, self.weights, train)
             except ValueError as error:
                 fold.error = error
                 continue
-            fold.kernel = self._kernel.of(train)
-            fold.store = self._kernel.store(fold.kernel)
+            fold.kernel = self.kernel.of(train)
+            fold.store = self.kernel.store(fold.kernel)
             yield Fold(fold.store, fold.part.bounds, fold.part.problems)
 
-    def _prepared(self, fold: _Begun) -> Prepared:
-        weight = None if self._weights is None else self._weights[fold.train]
+    def _prepared(self, fold: Begun) -> Prepared:
+        weight = None if self.weights is None else self.weights[fold.train]
         return Prepared(fold.train, weight, fold.kernel, error=fold.error)
 
-    def _failed(self, fold: _Begun) -> Prepared:
+    def _failed(self, fold: Begun) -> Prepared:
         self.work.append(FoldWork())
         return self._prepared(fold)
 
-    def _finished(self, fold: _Begun, solved: SolvedFold) -> Prepared:
+    def _finished(self, fold: Begun, solved: SolvedFold) -> Prepared:
         assert fold.part is not None
         prepared = self._prepared(fold)
         prepared.training = fold.part.training
-        prepared.solutions, prepared.model, values = self._decided(fold, solved)
-        if self._certify:
+        prepared.solutions, prepared.model, values = self.decided(fold, solved)
+        if self.certify:
             prepared.solutions = [self._certified(fold, prepared.solutions[0], solved.work)]
-            prepared.model = self._estimator._model(prepared.training, prepared.solutions)
+            prepared.model = self.machine._model(prepared.training, prepared.solutions)
             values = self._values(
                 fold.store, prepared.training, prepared.solutions, prepared.model, fold.test
             )
         prepared.held_out = HeldOut(self._given, fold.test, values)
         return prepared
 
-    def _decided(
-        self, fold: _Begun, solved: SolvedFold
+    def decided(
+        self, fold: Begun, solved: SolvedFold
     ) -> tuple[list[_core.Solution], Model, Floats]:
         """The solutions of a fold, their model, and its values of the test rows.
 
@@ -181,21 +195,23 @@ class CrossFit:
         assert fold.part is not None
         solutions, settings = solved.solutions, self.settings
         while True:
-            model = self._estimator._model(fold.part.training, solutions)
+            model = self.machine._model(fold.part.training, solutions)
             values = self._values(fold.store, fold.part.training, solutions, model, fold.test)
             # The margin of a ν-SVC is ρ in the units of its solution.
             sizes = np.abs(values) * model.attributes.get("rho_", 1.0)
             if not self._classifies or sizes.min(initial=settings.tol) >= settings.tol:
                 return solutions, model, values
             rank = int(UNDECIDED * sizes.size)
+            if np.count_nonzero(sizes < settings.tol) <= rank:
+                return solutions, model, values
             needed = np.partition(sizes, rank, axis=None)[rank]
-            if needed >= settings.tol or needed < TIGHTEST:  # decided, or beyond what can be
+            if needed < TIGHTEST:  # beyond what can be decided
                 return solutions, model, values
             if any(s.status != _core.Status.converged for s in solutions):
                 return solutions, model, values
             settings = replace(settings, tol=max(min(needed, settings.tol) / 10, TIGHTEST / 10))
             problems = [
-                self._problems[k].with_bounds(fold.part.bounds).started(s.beta, s.gradient)
+                self.problems[k].with_bounds(fold.part.bounds).started(s.beta, s.gradient)
                 for k, s in zip(fold.part.problems, solutions, strict=True)
             ]
             further = solve(fold.store, problems, settings)
@@ -204,12 +220,12 @@ class CrossFit:
                 return solutions, model, values
             solutions = further
 
-    def _certified(self, fold: _Begun, solution: _core.Solution, work: FoldWork) -> _core.Solution:
+    def _certified(self, fold: Begun, solution: _core.Solution, work: FoldWork) -> _core.Solution:
         """The solution, solved on until the sides of all test rows are proven, if they can be."""
         assert fold.part is not None
-        problem = self._problems[0].with_bounds(fold.part.bounds)
-        linear = self._whole.problems[0].linear
-        undecided = self._position[fold.test]
+        problem = self.problems[0].with_bounds(fold.part.bounds)
+        linear = self.whole.problems[0].linear
+        undecided = self.position[fold.test]
         tol = min(self.settings.tol, solution.gap)
         while True:
             values = linear[undecided] - solution.gradient[undecided] + solution.offset
@@ -235,14 +251,14 @@ class CrossFit:
         test: NDArray[np.intp],
     ) -> Floats:
         """Values of the test rows: of each pair, or of the function."""
-        if self._kernel.matrix is not None:
-            return values_from(self._kernel.matrix, training, model, test)
+        if self.kernel.matrix is not None:
+            return values_from(self.kernel.matrix, training, model, test)
         if len(solutions) == 1 and len(training.order) == self._n:
-            [solution], [problem], at = solutions, training.problems, self._position[test]
+            [solution], [problem], at = solutions, training.problems, self.position[test]
             products = problem.linear[at] - solution.gradient[at]
             values: Floats = model.factor * products + model.intercept[0]
             return values.reshape(-1, 1)
-        rows, queries = self._position[training.order], self._position[test]
+        rows, queries = self.position[training.order], self.position[test]
         products = _core.pair_products(store, rows, training.starts, model.coef, queries)
         return np.asarray(products + model.intercept)
 
@@ -255,7 +271,21 @@ def can_share(estimator: Any, X: Any, splits: Sequence[Split]) -> bool:
         possible = is_worth_sharing(estimator, X, splits)
     else:
         possible = isinstance(X, np.ndarray) or sp.issparse(X)
-    return possible and all(are_different(train, _num_samples(X)) for train, _ in splits)
+    if not possible or len(splits) == 0:
+        return False
+    return are_all_different([train for train, _ in splits], _num_samples(X))
+
+
+def are_all_different(folds: Sequence[NDArray[Any]], n: int) -> bool:
+    """Whether the rows of each of these are different: a few folds are looked at together."""
+    if len(folds) <= FEW_FOLDS and all(rows.dtype == np.intp for rows in folds):
+        sizes = [len(rows) for rows in folds]
+        rows = np.concatenate(folds) if folds else np.empty(0, dtype=np.intp)
+        if all(sizes) and rows.min(initial=0) >= 0 and rows.max(initial=0) < n:
+            return are_different(
+                rows + np.arange(0, n * len(folds), n).repeat(sizes), n * len(folds)
+            )
+    return all(are_different(rows, n) for rows in folds)
 
 
 def are_different(rows: NDArray[Any], n: int) -> bool:

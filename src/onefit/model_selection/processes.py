@@ -75,9 +75,9 @@ class ProcessFit(CrossFit):
     ) -> None:
         super().__init__(estimator, X, y, sample_weight, splits, seeding, n_jobs, progress)
         self._processes = worker_processes(n_jobs, len(splits))
-        self._seeding = self._strategy.name
+        self._seeding = self.strategy.name
         few = len(splits) < LEAST_FOLDS * self._processes
-        if seeding == "auto" and self._strategy.source is Source.FULL and few:
+        if seeding == "auto" and self.strategy.source is Source.FULL and few:
             self._seeding = "none"
 
     def _fits(self) -> Iterator[Prepared]:
@@ -89,7 +89,7 @@ class ProcessFit(CrossFit):
                 machine,
                 X,
                 self._y,
-                self._weights,
+                self.weights,
                 [self.splits[number] for number in part],
                 self._seeding,
                 int(part[0]),
@@ -108,7 +108,7 @@ class ProcessFit(CrossFit):
             for warning in fold.warnings:
                 warnings.warn(warning, stacklevel=4)
             prepared = fold.prepared
-            prepared.sample_weight = None if self._weights is None else self._weights[train]
+            prepared.sample_weight = None if self.weights is None else self.weights[train]
             if fold.values is not None:
                 prepared.held_out = HeldOut(self._given, test, fold.values)
             self.work.append(fold.work)
@@ -116,15 +116,15 @@ class ProcessFit(CrossFit):
 
     def _for_workers(self) -> tuple[KernelMachine, Any]:
         """The estimator and its data as workers get them."""
-        machine = clone(self._estimator)
+        machine = clone(self.machine)
         machine.set_params(n_jobs=machine.n_jobs or 1)
         vars(machine).pop("_skl_callbacks", None)  # theirs is this process
         if machine.cache_size == "auto":  # what is free is for all of them
             budget = budget_bytes("auto", self._n) / self._processes
             machine.set_params(cache_size=budget / MEGABYTE)
-        if self._kernel.matrix is None:
-            return machine, self._X
-        return machine.set_params(kernel="precomputed"), self._kernel.matrix
+        if self.kernel.matrix is None:
+            return machine, self.X
+        return machine.set_params(kernel="precomputed"), self.kernel.matrix
 
 
 def fit_batch(

@@ -33,7 +33,8 @@ def is_own_score(estimator: KernelMachine, scoring: Any) -> bool:
     """Whether this is what ``estimator.score`` gives."""
     if isinstance(estimator, KernelClassifier) and not estimator._can_predict:
         return False  # for scikit-learn to say
-    own = "accuracy" if is_classifier(estimator) else "r2"
+    classifies = isinstance(estimator, KernelClassifier) or is_classifier(estimator)
+    own = "accuracy" if classifies else "r2"
     return scoring is None or (isinstance(scoring, str) and scoring == own)
 
 

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from sklearn import get_config, model_selection
 from sklearn.base import is_classifier
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import check_cv
 from sklearn.utils import indexable
 from sklearn.utils.validation import _num_samples
 
@@ -26,7 +25,7 @@ from onefit.estimators.smooth import SmoothMachine
 from onefit.estimators.smooth_svc import SmoothSVC
 from onefit.kernels import Kernel
 from onefit.loo.checks import is_inner_product
-from onefit.model_selection import quick
+from onefit.model_selection import at_once, quick
 from onefit.model_selection.crossfit import CrossFit, are_different, can_share
 from onefit.model_selection.each_row import EachRow, Wanted, each_row, leaves_each_row_out
 from onefit.model_selection.leave_one_out import SEEDINGS
@@ -40,6 +39,7 @@ from onefit.model_selection.smooth import (
     smooth_each_row,
     smooth_folds,
 )
+from onefit.model_selection.splitting import splits_of
 from onefit.report.ledger import Ledger
 from onefit.seeding import STRATEGIES
 
@@ -162,8 +162,11 @@ return_train_score, return_estimator, return_indices, error_score
             for fitted in scores.get("estimator", ()):
                 fitted.__dict__.pop("_held_out", None)
         return scores
-    fits = quick.fits(folds, estimator, scoring) if plain else None
-    if fits is not None and quick.all_succeeded(fits):
+    found = at_once.scores(folds) if plain and own else None
+    fits = quick.fits(folds, estimator, scoring) if plain and found is None else None
+    if found is not None:
+        scores = CrossValidation(found)
+    elif fits is not None and quick.all_succeeded(fits):
         scores = CrossValidation(quick.scores(folds, estimator, fits, y))
     else:
         scores = CrossValidation(
@@ -319,9 +322,10 @@ def _folds(
     smooth = isinstance(estimator, SmoothMachine)
     if routed or y is None or not (ours or smooth or last_machine(estimator) is not None):
         return None, cv, groups
-    X, y = indexable(X, y)
-    drawn = check_cv(cv, y, classifier=is_classifier(estimator)).split(X, y, groups)
-    splits = [(np.asarray(train), np.asarray(test)) for train, test in drawn]
+    if not (type(X) is type(y) is np.ndarray and X.shape[:1] == y.shape[:1] != ()):
+        X, y = indexable(X, y)
+    classifier = isinstance(estimator, KernelClassifier) or is_classifier(estimator)
+    splits = splits_of(cv, X, y, groups, classifier=classifier)
     if encode:  # as scikit-learn does, for columns in one order
         y = np.unique(y, return_inverse=True)[1]
     if smooth:

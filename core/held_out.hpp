@@ -1,0 +1,42 @@
+// What pairs of classes say of the rows that a fold holds out: decision values, and the votes of
+// all pairs.
+//
+// Every held-out row needs its kernel values with the support vectors of its fold once, and never
+// again: they are evaluated tile by tile and kept nowhere, unless the store has them already and
+// reading is faster. Two classes need none at all: the gradient of a held-out row is its value.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "problem.hpp"
+#include "solution.hpp"
+#include "store.hpp"
+
+namespace onefit {
+
+// Sums of kernel values over support vectors, for each of `queries` and each pair of classes, query
+// by query. `rows` are sorted by class, class k from starts[k] on; coef has LIBSVM's layout: that
+// of row r for the pair (i, j) is coef[j - 1][r] if r is of class i, and coef[i][r] if it is of j.
+// All are rows of the store.
+void pair_products(KernelStore& store, std::span<const std::int32_t> rows,
+                   std::span<const std::size_t> starts, const double* coef,
+                   std::span<const std::int32_t> queries, double* out);
+
+// A fold: the solutions of all pairs, in LIBSVM's order, and the rows that it holds out.
+struct FittedFold {
+  std::vector<const Solution*> pairs;
+  std::span<const std::int32_t> queries;
+};
+
+// For every held-out row of C-SVC the class with most votes (a value of exactly 0 votes for the
+// second class of its pair, ties go to the lowest class), fold by fold; and for every fold how many
+// values are smaller than `tol`. The variables of pair (i, j) are the rows of class i, then those
+// of j; all rows of the store take part, class k from starts[k] on.
+void held_out_labels(KernelStore& store, std::span<const std::size_t> starts,
+                     const std::vector<FittedFold>& folds, double tol, std::size_t threads,
+                     std::int32_t* labels, std::int64_t* small);
+
+}  // namespace onefit

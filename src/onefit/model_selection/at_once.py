@@ -1,0 +1,218 @@
+"""The accuracy of all folds of a C-SVC in a few calls of the core.
+
+Where nothing depends on a fold but who takes part, its problems are those on all rows with bounds
+of 0, and its score follows from the votes of their pairs: models are never put together. One call
+of the core solves the problems of many folds and another one votes, so that small folds cost what
+their iterations do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from time import perf_counter
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onefit import _core
+from onefit.estimators.base import Part
+from onefit.estimators.classification import ClassTraining
+from onefit.estimators.svc import SVC
+from onefit.folds import (
+    PROBLEMS_PER_THREAD,
+    FoldWork,
+    Neighbours,
+    SolvedFold,
+    solve_full,
+    solve_together,
+)
+from onefit.kernels import Floats
+from onefit.memory import MEGABYTE
+from onefit.model_selection.crossfit import UNDECIDED, Begun, CrossFit
+from onefit.problem import class_pairs
+from onefit.report.progress import Meter
+from onefit.seeding import Source
+from onefit.solver import warn_if_unfinished
+
+# So many variables, of all problems of some folds, are solved in one call; of more rows than this,
+# those that keep the threads busy: a bar that shows the progress waits for them.
+MOST_VARIABLES = 200_000
+MOST_ROWS = 5_000
+
+# Of more rows than that, all folds of a pair of classes are solved before the next one where few
+# features make entries cheap: those of held-out rows are then evaluated a second time. So many
+# bytes may be kept of all solutions, and so many blocks of columns a store knows.
+FEW_FEATURES = 48
+MOST_KEPT = 256 * MEGABYTE
+MOST_CLASSES = 64
+
+# A store, the solutions of some folds, which of them converged, and what each fold took.
+_Solved: TypeAlias = tuple[
+    _core.KernelStore, list[_core.Solution], NDArray[np.bool_], list[FoldWork]
+]
+
+
+@dataclass
+class _Voted:
+    """A fold that is solved, and the classes that its held-out rows are given."""
+
+    solutions: list[_core.Solution]
+    converged: bool
+    labels: NDArray[np.int32]
+    n_small: int  # values that are smaller than the tolerance
+    work: FoldWork
+
+
+def scores(crossfit: CrossFit) -> dict[str, Any] | None:
+    """What ``cross_validate`` says of accuracy; None where folds differ in more than their rows."""
+    whole, tests = crossfit.whole, [test for _, test in crossfit.splits]
+    bounds = _bounds_of_folds(crossfit)
+    if bounds is None or not all(map(len, tests)):
+        return None
+    assert isinstance(whole, ClassTraining)
+    rows = np.concatenate(tests)
+    ends = list(accumulate(map(len, tests), initial=0))
+    parts = [slice(start, end) for start, end in pairwise(ends)]
+    positions, codes = crossfit.position[rows], whole.codes[rows]
+    queries, truths = [positions[part] for part in parts], [codes[part] for part in parts]
+    test_scores, seconds = [], []
+    for number, fold in enumerate(crossfit.counted(_voted(crossfit, bounds, queries))):
+        began = perf_counter()
+        if fold.n_small > int(UNDECIDED * len(tests[number]) * len(whole.problems)):
+            fold = _decided(crossfit, bounds[number], number, fold)
+        if not fold.converged:
+            warn_if_unfinished(fold.solutions, crossfit.settings)
+        test_scores.append(np.count_nonzero(fold.labels == truths[number]) / len(tests[number]))
+        crossfit.work.append(fold.work)
+        seconds.append(perf_counter() - began)
+    return {
+        "fit_time": np.zeros(len(tests)),
+        "score_time": np.array(seconds),
+        "test_score": np.array(test_scores),
+    }
+
+
+def _bounds_of_folds(crossfit: CrossFit) -> Floats | None:
+    """The bound of every row in each fold."""
+    machine, kernel = crossfit.machine, crossfit.kernel
+    if (
+        type(crossfit) is not CrossFit
+        or not isinstance(machine, SVC)
+        or machine.break_ties
+        or machine.class_weight == "balanced"
+        or crossfit.weights is not None
+        or crossfit.certify
+        or not crossfit.strategy.in_core
+        or kernel.depends_on_fold
+        or kernel.matrix is not None
+    ):
+        return None
+    whole, splits = crossfit.whole, crossfit.splits
+    bounds = np.zeros((len(splits), len(whole.bounds)))
+    for bound, (train, _) in zip(bounds, splits, strict=True):
+        at = crossfit.position[train]
+        bound[at] = whole.bounds[at]
+    # Of every class there must be rows in each fold.
+    present = np.logical_or.reduceat(bounds > 0, whole.starts[:-1], axis=1)
+    return bounds if present.all() else None
+
+
+def _voted(
+    crossfit: CrossFit, bounds: Floats, queries: list[NDArray[np.int32]]
+) -> Iterator[_Voted]:
+    """The folds in turn."""
+    settings, n_pairs = crossfit.settings, len(crossfit.problems)
+    solve = _pairs_in_turn if _are_pairs_better(crossfit, len(bounds)) else _folds_in_turn
+    first = 0
+    for store, solutions, converged, work in solve(crossfit, bounds):
+        asked = queries[first : first + len(work)]
+        labels, small = _core.held_out_labels(
+            store, crossfit.whole.starts, solutions, asked, settings.tol, settings.threads
+        )
+        start = 0
+        for k, rows in enumerate(asked):
+            mine = slice(k * n_pairs, (k + 1) * n_pairs)
+            end = start + len(rows)
+            of_fold = (labels[start:end], int(small[k]), work[k])
+            yield _Voted(solutions[mine], bool(converged[mine].all()), *of_fold)
+            start = end
+        first += len(work)
+
+
+def _folds_in_turn(crossfit: CrossFit, bounds: Floats) -> Iterator[_Solved]:
+    """Some folds at a time, on the rows that all of them share."""
+    settings, problems = crossfit.settings, crossfit.problems
+    store = crossfit.kernel.store(crossfit.kernel.of_all)
+    neighbours = crossfit.neighbours()
+    at_a_time = -(-PROBLEMS_PER_THREAD * settings.threads // len(problems))
+    if len(store) <= MOST_ROWS:
+        at_a_time = max(at_a_time, MOST_VARIABLES // sum(map(len, problems)))
+    for first in range(0, len(bounds), at_a_time):
+        some = list(bounds[first : first + at_a_time])
+        yield store, *solve_together(store, some, problems, neighbours, crossfit.strategy, settings)
+
+
+def _are_pairs_better(crossfit: CrossFit, n_folds: int) -> bool:
+    """Whether all folds of a pair of classes are solved before the next pair."""
+    machine, n_classes, n = crossfit.machine, len(crossfit.whole.starts) - 1, len(crossfit.order)
+    return (
+        2 < n_classes <= MOST_CLASSES
+        and n > MOST_ROWS
+        and 16 * n_folds * n * (n_classes - 1) <= MOST_KEPT
+        and isinstance(crossfit.X, np.ndarray)
+        and crossfit.X.shape[1] <= FEW_FEATURES
+        and not callable(machine.kernel)
+    )
+
+
+def _pairs_in_turn(crossfit: CrossFit, bounds: Floats) -> Iterator[_Solved]:
+    """All folds, pair of classes by pair of classes.
+
+    A pair needs its own rows and columns only, and nobody needs them after its folds: the whole
+    matrix, of which folds in turn would evaluate most, is never there.
+    """
+    machine, settings, starts = crossfit.machine, crossfit.settings, crossfit.whole.starts
+    store = machine._store(crossfit.X, crossfit.kernel.of_all, crossfit.order, starts[:-1])
+    work = [FoldWork() for _ in bounds]
+    if crossfit.strategy.source is Source.FULL:
+        crossfit.full_work = FoldWork()
+    solutions: list[list[_core.Solution]] = [[] for _ in bounds]
+    converged: list[NDArray[np.bool_]] = []
+    pairs = class_pairs(len(starts) - 1)
+    meter = Meter(len(pairs), f"{type(machine).__name__}, pair of classes", crossfit.progress)
+    at_a_time = -(-PROBLEMS_PER_THREAD * settings.threads // len(bounds))
+    try:
+        for first in range(0, len(pairs), at_a_time):
+            problems = crossfit.problems[first : first + at_a_time]
+            neighbours: Neighbours = {}
+            if crossfit.full_work is not None:
+                neighbours, full = solve_full(store, problems, settings)
+                crossfit.full_work.add(full)
+            given = (problems, neighbours, crossfit.strategy, settings)
+            solved, ended, took = solve_together(store, list(bounds), *given)
+            converged.append(ended.reshape(len(bounds), -1))
+            for k, (mine, of_fold) in enumerate(zip(solutions, work, strict=True)):
+                mine += solved[k * len(problems) : (k + 1) * len(problems)]
+                of_fold.add(took[k])
+            for i, j in pairs[first : first + at_a_time]:
+                store.forget(i, j)
+                if j == len(starts) - 2:  # the last pair of this class
+                    store.forget(i, i)
+            meter.advance(len(problems))
+    finally:
+        meter.close()
+    yield store, [s for mine in solutions for s in mine], np.hstack(converged).ravel(), work
+
+
+def _decided(crossfit: CrossFit, bounds: Floats, number: int, fold: _Voted) -> _Voted:
+    """The fold, solved on until its values are larger than its tolerance, as far as they can be."""
+    whole, kernel = crossfit.whole, crossfit.kernel
+    assert isinstance(whole, ClassTraining)
+    part = Part(whole, bounds, range(len(whole.problems)))
+    begun = Begun(*crossfit.splits[number], part, kernel.of_all, kernel.store(kernel.of_all))
+    solutions, _, values = crossfit.decided(begun, SolvedFold(fold.solutions, fold.work))
+    labels = crossfit.machine._labels(values, np.arange(len(whole.classes)))
+    return _Voted(solutions, fold.converged, labels, 0, fold.work)
