@@ -42,6 +42,15 @@ void ActiveSet::set(KernelStore& store, std::span<const std::int32_t> columns, s
   find_segments();
   if (segments_.size() <= 2 || segments_.size() * kShortestRun <= columns_.size()) return;
 
+  pieces_.clear();
+  offsets_.resize(size());
+  for (const Segment& s : segments_) {
+    if (pieces_.empty() || pieces_.back().block != s.block) pieces_.push_back({s.block, 0});
+    pieces_.back().end = s.last;
+    for (std::size_t p = s.first; p < s.last; ++p) {
+      offsets_[p] = static_cast<std::uint32_t>(s.offset + (p - s.first));
+    }
+  }
   segments_.clear();
   if (split_ > 0) segments_.push_back({0, std::min(split_, size()), 0, 0, 0});
   if (split_ < size()) segments_.push_back({split_, size(), 0, split_, 1});
@@ -59,11 +68,6 @@ void ActiveSet::note_rows() {
   const bool stay = compact() || store_->most_users() == store_->size();
   if (!stay || segments_.size() > kMostParts) return;
   rows_.assign(size() * segments_.size(), nullptr);
-  if (compact()) return;
-  ActiveRow known;
-  for (std::size_t p = 0; p < size(); ++p) {
-    if (has(p)) row(p, {}, 1, nullptr, known);
-  }
 }
 
 bool ActiveSet::has(std::size_t position) const {
@@ -106,19 +110,12 @@ void ActiveSet::note(std::size_t position, const ActiveRow& row) {
   }
 }
 
-// Copies the active columns of a row, block by block: columns of a block come one after another.
+// Copies the active columns of a row.
 void ActiveSet::gather(const HeldRow& row, float* to) const {
-  for (std::size_t p = 0; p < size();) {
-    const auto column = static_cast<std::size_t>(columns_[p]);
-    const Run run = store_->run(column, store_->size());
-    const float* from = row.block(run.block);
-    const std::size_t start = column - run.offset;
-    const std::size_t end = column + run.length;
-    for (; p < size(); ++p) {
-      const auto c = static_cast<std::size_t>(columns_[p]);
-      if (c < start || c >= end) break;
-      to[p] = from[c - start];
-    }
+  std::size_t p = 0;
+  for (const Piece& piece : pieces_) {
+    const float* from = row.block(piece.block);
+    for (; p < piece.end; ++p) to[p] = from[offsets_[p]];
   }
 }
 

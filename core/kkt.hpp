@@ -99,7 +99,9 @@ Conditions conditions(const Problem& problem, const std::vector<double>& beta,
 double objective(const Problem& problem, const std::vector<double>& beta,
                  const std::vector<double>& gradient);
 
-// What a solve returns that ended at beta.
+// What a solve returns that ended at beta, where these conditions hold.
+Solution solution_at(const Problem& problem, std::vector<double> beta, std::vector<double> gradient,
+                     const Conditions& reached, std::int64_t n_iter, Status status);
 template <class T>
 Solution solution_at(const Problem& problem, std::vector<double> beta, std::vector<double> gradient,
                      std::int64_t n_iter, Status status);

@@ -41,6 +41,23 @@ void sweep(const ActiveSet& active, const Values<G>& at, const ActiveRow* ki, co
   }
 }
 
+// How many variables could still be chosen; the inner loop is for compilers that vectorise.
+template <class G>
+std::size_t count_kept(const ActiveSet& active, const Values<G>& at, const GroupState<G>* groups) {
+  std::size_t all = 0;
+  for (const Segment& s : active.segments()) {
+    const G least = groups[s.group].min_low;
+    const G most = groups[s.group].max_up;
+    int kept = 0;
+    for (std::size_t p = s.first; p < s.last; ++p) {
+      kept += static_cast<int>(at.g[p] + static_cast<G>(at.up[p]) >= least) |
+              static_cast<int>(at.g[p] + static_cast<G>(at.low[p]) <= most);
+    }
+    all += static_cast<std::size_t>(kept);
+  }
+  return all;
+}
+
 struct Partner {
   float gain = 0.0F;
   std::size_t position = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <span>
 #include <type_traits>
 
@@ -34,11 +35,6 @@ constexpr double kRidge = 1e-6;
 // Problems on so few rows are swept in double precision from the start: it costs nothing
 // measurable, and where LIBSVM ends with a round number, so does this.
 constexpr std::size_t kFewRows = 200;
-// Rounding of the entries is suspected when the gap stands still over so many iterations (or this
-// many times the number of variables).
-constexpr std::int64_t kPatience = 10000;
-constexpr std::int64_t kPatiencePerVariable = 100;
-
 enum class End { GapReached, MaxIter, Stalled, EntriesTooCoarse, Interrupted, SignProven };
 
 class Smo {
@@ -73,6 +69,7 @@ class Smo {
     if (!refresh_gradient()) return finish(Status::Interrupted);
     bool wide = store_.size() <= kFewRows || !float_suffices(settings_.tol);
     for (;;) {
+      reached_.reset();
       activate_all();
       End end = wide ? iterate(gradient64_, settings_.tol) : iterate(gradient32_, settings_.tol);
       const bool shrunk = active_.size() < n_;
@@ -90,7 +87,8 @@ class Smo {
           return finish(Status::SignProven);
         continue;
       }
-      if (full_gap() < settings_.tol) {
+      reached_ = conditions<float>(problem_, beta_, gradient_);
+      if (reached_->gap() < settings_.tol) {
         const bool hidden = rounding_hides(settings_.tol, beta_, largest_diagonal());
         return hidden && can_solve_precisely(n_) ? solve_more_precisely()
                                                  : finish(Status::Converged);
@@ -174,8 +172,7 @@ class Smo {
       return g[p] + static_cast<G>(up_[p]) >= s.min_low ||
              g[p] + static_cast<G>(low_[p]) <= s.max_up;
     };
-    std::size_t kept = 0;
-    for (std::size_t p = 0; p < before; ++p) kept += keeps(p) ? 1 : 0;
+    const std::size_t kept = count_kept(active_, values(g), groups);
     if (static_cast<double>(kept) > kShrinkTo * static_cast<double>(before)) return false;
     // Compact rows have to fit, most of them, or they would be gathered over and over.
     if (kept * kept * sizeof(float) > 2 * scratch_bytes_) return false;
@@ -346,8 +343,7 @@ class Smo {
     seeded_ = true;
     std::int64_t until_newton = kNewtonEvery;
     const bool watched = std::is_same_v<G, double> && can_solve_precisely(n_);
-    GapWatch watch(n_iter_,
-                   std::max(kPatience, kPatiencePerVariable * static_cast<std::int64_t>(n_)));
+    GapWatch watch(n_iter_, GapWatch::window_of(n_));
     const bool may_shrink = settings_.shrinking && n_ >= kShrinkFrom;
     for (;;) {
       const double gap = std::max(groups[0].gap(), groups[1].gap());
@@ -442,13 +438,14 @@ class Smo {
 
   // ---- the end ----------------------------------------------------------------------------------
 
-  double full_gap() const { return conditions<float>(problem_, beta_, gradient_).gap(); }
   double active_gap() const {
     return conditions<float>(problem_, beta_, gradient_, variable_.data(), active_.size()).gap();
   }
 
   Solution finish(Status status) {
-    return solution_at<float>(problem_, std::move(beta_), std::move(gradient_), n_iter_, status);
+    if (!reached_) reached_ = conditions<float>(problem_, beta_, gradient_);
+    return solution_at(problem_, std::move(beta_), std::move(gradient_), *reached_, n_iter_,
+                       status);
   }
 
   KernelStore& store_;
@@ -478,6 +475,8 @@ class Smo {
   LikelyRows likely_;
   std::vector<std::int32_t> also_;
   const std::vector<float> zeros_;  // for a sweep that only looks
+
+  std::optional<Conditions> reached_;  // at beta_, where they are known
 
   bool seeded_ = false;  // whether the variables are near their optimum
   std::int64_t n_iter_ = 0;
