@@ -10,6 +10,8 @@ namespace {
 // Runs shorter than this on average cost more in calls than gathering costs in copies.
 constexpr std::size_t kShortestRun = 128;
 constexpr std::size_t kLeastSlots = 8;
+// Where rows are is kept for so many segments at most.
+constexpr std::size_t kMostParts = 4;
 
 }  // namespace
 
@@ -36,9 +38,19 @@ void ActiveSet::set(KernelStore& store, std::span<const std::int32_t> columns, s
   columns_.assign(columns.begin(), columns.end());
   split_ = split;
   slot_of_.clear();
+  rows_.clear();
   find_segments();
   if (segments_.size() <= 2 || segments_.size() * kShortestRun <= columns_.size()) return;
 
+  pieces_.clear();
+  offsets_.resize(size());
+  for (const Segment& s : segments_) {
+    if (pieces_.empty() || pieces_.back().block != s.block) pieces_.push_back({s.block, 0});
+    pieces_.back().end = s.last;
+    for (std::size_t p = s.first; p < s.last; ++p) {
+      offsets_[p] = static_cast<std::uint32_t>(s.offset + (p - s.first));
+    }
+  }
   segments_.clear();
   if (split_ > 0) segments_.push_back({0, std::min(split_, size()), 0, 0, 0});
   if (split_ < size()) segments_.push_back({split_, size(), 0, split_, 1});
@@ -52,6 +64,12 @@ void ActiveSet::set(KernelStore& store, std::span<const std::int32_t> columns, s
   next_slot_ = 0;
 }
 
+void ActiveSet::note_rows() {
+  const bool stay = compact() || store_->most_users() == store_->size();
+  if (!stay || segments_.size() > kMostParts) return;
+  rows_.assign(size() * segments_.size(), nullptr);
+}
+
 bool ActiveSet::has(std::size_t position) const {
   return (compact() && slot_of_[position] >= 0) || store_->has(columns_[position], blocks_);
 }
@@ -61,6 +79,7 @@ void ActiveSet::row(std::size_t position, std::span<const std::int32_t> also, st
   if (!compact()) {
     out.compact_ = nullptr;
     out.held_ = store_->hold(columns_[position], blocks_, also, threads);
+    note(position, out);
     return;
   }
   std::int32_t& slot = slot_of_[position];
@@ -70,28 +89,33 @@ void ActiveSet::row(std::size_t position, std::span<const std::int32_t> also, st
     }
     const std::size_t taken = next_slot_;
     next_slot_ = (next_slot_ + 1) % position_in_.size();
-    if (position_in_[taken] >= 0) slot_of_[static_cast<std::size_t>(position_in_[taken])] = -1;
+    if (position_in_[taken] >= 0) {
+      const auto gone = static_cast<std::size_t>(position_in_[taken]);
+      slot_of_[gone] = -1;
+      if (!rows_.empty()) std::fill_n(&rows_[gone * segments_.size()], segments_.size(), nullptr);
+    }
     position_in_[taken] = static_cast<std::int32_t>(position);
     slot = static_cast<std::int32_t>(taken);
     if (slots_[taken] == nullptr) slots_[taken] = arena_.take(stride_, spare_);
     gather(store_->hold(columns_[position], blocks_, also, threads), slots_[taken]);
   }
   out.compact_ = slots_[static_cast<std::size_t>(slot)];
+  note(position, out);
 }
 
-// Copies the active columns of a row, block by block: columns of a block come one after another.
+void ActiveSet::note(std::size_t position, const ActiveRow& row) {
+  if (rows_.empty()) return;
+  for (std::size_t k = 0; k < segments_.size(); ++k) {
+    rows_[position * segments_.size() + k] = row.at(segments_[k]);
+  }
+}
+
+// Copies the active columns of a row.
 void ActiveSet::gather(const HeldRow& row, float* to) const {
-  for (std::size_t p = 0; p < size();) {
-    const auto column = static_cast<std::size_t>(columns_[p]);
-    const Run run = store_->run(column, store_->size());
-    const float* from = row.block(run.block);
-    const std::size_t start = column - run.offset;
-    const std::size_t end = column + run.length;
-    for (; p < size(); ++p) {
-      const auto c = static_cast<std::size_t>(columns_[p]);
-      if (c < start || c >= end) break;
-      to[p] = from[c - start];
-    }
+  std::size_t p = 0;
+  for (const Piece& piece : pieces_) {
+    const float* from = row.block(piece.block);
+    for (; p < piece.end; ++p) to[p] = from[offsets_[p]];
   }
 }
 

@@ -59,6 +59,13 @@ class ActiveSet {
   void row(std::size_t position, std::span<const std::int32_t> also, std::size_t threads,
            const ActiveRow* keep, ActiveRow& out);
 
+  // From now on notes where rows are, if they stay there until `row` puts others in their place.
+  // Then rows()[p * segments().size() + k] says where segment k of the row of position p is:
+  // nullptr as long as `row` has not given it.
+  void note_rows();
+  bool rows_stay() const { return !rows_.empty(); }
+  const float* const* rows() const { return rows_.data(); }
+
   // Entry of a position in a row that `row` has given.
   float entry(const ActiveRow& row, std::size_t position) const;
   // Entries of positions, which rise.
@@ -68,11 +75,13 @@ class ActiveSet {
   bool compact() const { return !slot_of_.empty(); }
   void find_segments();
   void gather(const HeldRow& row, float* to) const;
+  void note(std::size_t position, const ActiveRow& row);
 
   KernelStore* store_ = nullptr;
   std::vector<std::int32_t> columns_;
   std::size_t split_ = 0;
   std::vector<Segment> segments_;
+  std::vector<const float*> rows_;
   std::uint64_t blocks_ = 0;  // the blocks of the store that the columns are in
 
   // Compact rows: a ring of slots, filled in turn, whose memory is taken when a row is gathered.
@@ -81,6 +90,13 @@ class ActiveSet {
   std::vector<float*> slots_;
   std::vector<std::int32_t> slot_of_;      // per position, -1 where absent; empty when not compact
   std::vector<std::int32_t> position_in_;  // per slot
+  // Where the columns are: up to `end` in one block, each at its offset there.
+  struct Piece {
+    std::size_t block;
+    std::size_t end;
+  };
+  std::vector<Piece> pieces_;
+  std::vector<std::uint32_t> offsets_;
   std::size_t stride_ = 0;
   std::size_t next_slot_ = 0;
 };

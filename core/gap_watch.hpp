@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 
@@ -11,6 +12,12 @@ namespace onefit {
 // one iteration to the next a gap may well rise.
 class GapWatch {
  public:
+  // Rounding of the entries is suspected when the gap stands still over so many iterations (or this
+  // many times the number of variables).
+  static std::int64_t window_of(std::size_t variables) {
+    return std::max(kPatience, kPatiencePerVariable * static_cast<std::int64_t>(variables));
+  }
+
   GapWatch(std::int64_t n_iter, std::int64_t window) : window_(window), end_(n_iter + window) {}
 
   // Notes a gap; true at the end of a window that has brought it down by hardly anything.
@@ -26,6 +33,8 @@ class GapWatch {
 
  private:
   static constexpr double kHardlyLess = 0.9;
+  static constexpr std::int64_t kPatience = 10000;
+  static constexpr std::int64_t kPatiencePerVariable = 100;
   std::int64_t window_;
   std::int64_t end_;
   double least_ = std::numeric_limits<double>::infinity();   // of this window

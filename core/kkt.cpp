@@ -88,10 +88,8 @@ static bool has_free_rows(const Problem& problem, const std::vector<double>& bet
   return (found[0] || !present[0]) && (found[1] || !present[1]);
 }
 
-template <class T>
 Solution solution_at(const Problem& problem, std::vector<double> beta, std::vector<double> gradient,
-                     std::int64_t n_iter, Status status) {
-  const Conditions reached = conditions<T>(problem, beta, gradient);
+                     const Conditions& reached, std::int64_t n_iter, Status status) {
   Solution solution;
   solution.status = status;
   solution.n_iter = n_iter;
@@ -102,6 +100,13 @@ Solution solution_at(const Problem& problem, std::vector<double> beta, std::vect
   solution.beta = std::move(beta);
   solution.gradient = std::move(gradient);
   return solution;
+}
+
+template <class T>
+Solution solution_at(const Problem& problem, std::vector<double> beta, std::vector<double> gradient,
+                     std::int64_t n_iter, Status status) {
+  const Conditions reached = conditions<T>(problem, beta, gradient);
+  return solution_at(problem, std::move(beta), std::move(gradient), reached, n_iter, status);
 }
 
 template Conditions conditions<float>(const Problem&, const std::vector<double>&,

@@ -5,6 +5,7 @@
 // exceeds an l of it; the largest excess is the KKT gap.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -47,6 +48,20 @@ inline double moved(const Problem& problem, std::size_t v, double b, double step
   return at_zero ? 0.0 : step > 0.0 ? problem.upper[v] : problem.lower[v];
 }
 
+// Moves one variable up and another down by a step, or as far as both can; returns how far, and 0
+// when neither has changed.
+inline double move_pair(const Problem& problem, std::vector<double>& beta, std::size_t up,
+                        std::size_t down, double step) {
+  const double before_up = beta[up];
+  const double before_down = beta[down];
+  const double room = room_up(problem, up, before_up);
+  const double other_room = room_down(problem, down, before_down);
+  step = std::min({step, room, other_room});
+  beta[up] = moved(problem, up, before_up, step, room);
+  beta[down] = moved(problem, down, before_down, -step, other_room);
+  return beta[up] == before_up && beta[down] == before_down ? 0.0 : step;
+}
+
 inline std::size_t group_of(const Problem& problem, std::size_t v) {
   return v < problem.split ? 0 : 1;
 }
@@ -84,7 +99,9 @@ Conditions conditions(const Problem& problem, const std::vector<double>& beta,
 double objective(const Problem& problem, const std::vector<double>& beta,
                  const std::vector<double>& gradient);
 
-// What a solve returns that ended at beta.
+// What a solve returns that ended at beta, where these conditions hold.
+Solution solution_at(const Problem& problem, std::vector<double> beta, std::vector<double> gradient,
+                     const Conditions& reached, std::int64_t n_iter, Status status);
 template <class T>
 Solution solution_at(const Problem& problem, std::vector<double> beta, std::vector<double> gradient,
                      std::int64_t n_iter, Status status);

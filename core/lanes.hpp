@@ -6,6 +6,10 @@
 #include <cstdint>
 #include <cstring>
 
+#if defined(__AVX512F__) || defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
 namespace onefit {
 namespace {
 
@@ -33,14 +37,18 @@ inline Vector<T, L> fill(T value) {
   return Vector<T, L>{} + value;
 }
 
-// Loads float32 as lanes of G.
+// float32 as lanes of G.
+template <class G, std::size_t L>
+inline Vector<G, L> as(Vector<float, L> v) {
+  if constexpr (sizeof(G) == sizeof(float)) {
+    return v;
+  } else {
+    return __builtin_convertvector(v, Vector<G, L>);
+  }
+}
 template <class G, std::size_t L>
 inline Vector<G, L> load_as(const float* p) {
-  if constexpr (sizeof(G) == sizeof(float)) {
-    return load<float, L>(p);
-  } else {
-    return __builtin_convertvector((load<float, L>(p)), Vector<G, L>);
-  }
+  return as<G, L>(load<float, L>(p));
 }
 
 // Integers as wide as T, so that a comparison of T selects among them.
@@ -80,6 +88,18 @@ inline H half(const V& v, std::size_t which) {
 // The best of all lanes, by halving: branches on single lanes would be guessed wrong too often.
 template <class T, std::size_t L>
 inline void reduce(const ArgMax<T, L>& best, T* value, std::size_t* index) {
+#if defined(__AVX512F__)
+  if constexpr (L * sizeof(T) == 64 && sizeof(T) == sizeof(float)) {
+    // The value first, then the lane that has it.
+    const __m512 v = (__m512)best.value;
+    *value = _mm512_reduce_max_ps(v);
+    const unsigned equal = _mm512_cmpeq_ps_mask(v, _mm512_set1_ps(*value));
+    std::int32_t indices[L];
+    std::memcpy(indices, &best.index, sizeof indices);
+    *index = static_cast<std::size_t>(indices[equal == 0 ? 0 : __builtin_ctz(equal)]);
+    return;
+  }
+#endif
   if constexpr (L == 1) {
     *value = best.value[0];
     *index = static_cast<std::size_t>(best.index[0]);

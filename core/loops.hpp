@@ -8,11 +8,9 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace onefit {
+#include "burst.hpp"
 
-// A variable that may not move up (down) gets its up (low) value shifted out of reach by this
-// much. Finite, so that sums with it stay ordinary numbers.
-inline constexpr float kNever = 1e30F;
+namespace onefit {
 
 // Lower bound on the curvature of a step, as in LIBSVM: kernels that are not positive semi-definite
 // (sigmoid) and duplicate rows give a curvature of zero or less.
@@ -24,14 +22,6 @@ inline constexpr std::size_t kLanes = 16;
 // Dense data are laid out in panels of this many rows, feature by feature, so that products with a
 // panel read memory in order.
 inline constexpr std::size_t kPanel = 64;
-
-// Largest g + up and where it stands, smallest g + low.
-template <class G>
-struct Extremes {
-  G max_up = -kNever;
-  G min_low = kNever;
-  std::size_t index = 0;
-};
 
 // Largest gain and where it stands.
 struct Best {
@@ -59,6 +49,10 @@ struct Loops {
                    const float* ki, float kii, float m, Best* out);
   void (*second_d)(std::size_t n, const double* g, const float* low, const float* diag,
                    const float* ki, float kii, double m, Best* out);
+
+  // Iterations of SMO (burst.hpp).
+  void (*burst_f)(Burst<float>* arguments);
+  void (*burst_d)(Burst<double>* arguments);
 
   // acc += c0 r0 + c1 r1 + c2 r2 + c3 r3 in double precision.
   void (*accumulate4)(std::size_t n, double* acc, const float* const* rows, const double* coef);

@@ -8,10 +8,6 @@
 #include "lanes.hpp"
 #include "loops.hpp"
 
-#if defined(__AVX512F__) || defined(__AVX2__)
-#include <immintrin.h>
-#endif
-
 #define ONEFIT_RESTRICT __restrict__
 
 namespace onefit {
@@ -91,6 +87,14 @@ inline Vector<float, L> rough_inverse(Vector<float, L> a) {
 #endif
   return fill<float, L>(1.0F) / a;
 }
+
+}  // namespace
+}  // namespace onefit
+
+#include "burst_impl.hpp"
+
+namespace onefit {
+namespace {
 
 // Gains are compared, not accumulated: float32 is enough for them whatever g is kept in.
 template <class G>
@@ -410,6 +414,8 @@ const Loops ONEFIT_TABLE(ONEFIT_ISA) = {
     sweep<double>,
     second<float>,
     second<double>,
+    burst<float>,
+    burst<double>,
     accumulate4,
     combine,
     advance,

@@ -14,11 +14,13 @@ template <>
 struct Passes<float> {
   static auto sweep() { return loops().sweep_f; }
   static auto second() { return loops().second_f; }
+  static auto burst() { return loops().burst_f; }
 };
 template <>
 struct Passes<double> {
   static auto sweep() { return loops().sweep_d; }
   static auto second() { return loops().second_d; }
+  static auto burst() { return loops().burst_d; }
 };
 
 // Extremes of the gradient within a group of variables.

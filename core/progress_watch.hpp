@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 
@@ -22,9 +23,10 @@ class ProgressWatch {
     recent_ += gain;
   }
 
-  // Counts an iteration; true at the end of a window that has improved hardly anything.
-  bool stands_still() {
-    if (--left_ > 0) return false;
+  // Counts iterations; true at the end of a window that has improved hardly anything.
+  bool stands_still(std::int64_t iterations) {
+    left_ -= iterations;
+    if (left_ > 0) return false;
     before_ += in_window_;
     const bool still = !(in_window_ > kLeastProgress * before_);
     in_window_ = 0.0;
@@ -45,6 +47,21 @@ class ProgressWatch {
   double in_window_ = 0.0;
   double before_ = 0.0;  // in all windows that have ended
   double recent_ = 0.0;
+};
+
+// How far the gap has come from where it was first to the tolerance, on a logarithmic scale.
+class Journey {
+ public:
+  explicit Journey(double tol) : tol_(tol) {}
+
+  double share(double gap) {
+    if (first_ <= 0.0) first_ = gap;
+    return first_ > tol_ ? std::log(first_ / gap) / std::log(first_ / tol_) : 0.0;
+  }
+
+ private:
+  double tol_;
+  double first_ = 0.0;
 };
 
 }  // namespace onefit

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <span>
 #include <type_traits>
 
@@ -11,9 +12,9 @@
 #include "kkt.hpp"
 #include "likely_rows.hpp"
 #include "newton.hpp"
-#include "passes.hpp"
 #include "precise.hpp"
 #include "progress_watch.hpp"
+#include "selection.hpp"
 #include "sign_watch.hpp"
 
 namespace onefit {
@@ -31,16 +32,9 @@ constexpr std::int64_t kPoll = 128;
 // diagonal of float32 entries.
 constexpr std::int64_t kNewtonEvery = 128;
 constexpr double kRidge = 1e-6;
-// A float32 gradient is trusted down to this many units in the last place of its largest entry.
-constexpr double kFloatUlps = 16.0;
 // Problems on so few rows are swept in double precision from the start: it costs nothing
 // measurable, and where LIBSVM ends with a round number, so does this.
 constexpr std::size_t kFewRows = 200;
-// Rounding of the entries is suspected when the gap stands still over so many iterations (or this
-// many times the number of variables).
-constexpr std::int64_t kPatience = 10000;
-constexpr std::int64_t kPatiencePerVariable = 100;
-
 enum class End { GapReached, MaxIter, Stalled, EntriesTooCoarse, Interrupted, SignProven };
 
 class Smo {
@@ -56,9 +50,10 @@ class Smo {
         beta_(problem.start),
         gradient_(problem.start_gradient),
         variable_(n_),
-        up_(n_),
-        low_(n_),
-        diagonal_(n_) {
+        up_(n_ + kBurstPad),
+        low_(n_ + kBurstPad),
+        diagonal_(n_ + kBurstPad),
+        zeros_(n_) {
     if (beta_.empty()) beta_.assign(n_, 0.0);
     known_at_ = beta_;
     seeded_ = !gradient_.empty();
@@ -74,6 +69,7 @@ class Smo {
     if (!refresh_gradient()) return finish(Status::Interrupted);
     bool wide = store_.size() <= kFewRows || !float_suffices(settings_.tol);
     for (;;) {
+      reached_.reset();
       activate_all();
       End end = wide ? iterate(gradient64_, settings_.tol) : iterate(gradient32_, settings_.tol);
       const bool shrunk = active_.size() < n_;
@@ -91,7 +87,8 @@ class Smo {
           return finish(Status::SignProven);
         continue;
       }
-      if (full_gap() < settings_.tol) {
+      reached_ = conditions<float>(problem_, beta_, gradient_);
+      if (reached_->gap() < settings_.tol) {
         const bool hidden = rounding_hides(settings_.tol, beta_, largest_diagonal());
         return hidden && can_solve_precisely(n_) ? solve_more_precisely()
                                                  : finish(Status::Converged);
@@ -114,7 +111,7 @@ class Smo {
   bool float_suffices(double tol) const {
     double largest = problem_.kink;
     for (const double g : gradient_) largest = std::max(largest, std::abs(g));
-    return tol > kFloatUlps * largest * std::numeric_limits<float>::epsilon();
+    return tol > kFloatResolution * largest;
   }
 
   // gradient = p - K beta in double precision, from the kernel rows of the variables that have
@@ -138,8 +135,10 @@ class Smo {
   void activate_all() {
     for (std::size_t v = 0; v < n_; ++v) variable_[v] = static_cast<std::int32_t>(v);
     set_active(n_, problem_.split);
-    gradient32_.at_least(n_);
-    gradient64_.at_least(n_);
+    gradient32_.at_least(n_ + kBurstPad);
+    gradient64_.at_least(n_ + kBurstPad);
+    std::fill_n(gradient32_.data() + n_, kBurstPad, 0.0F);
+    std::fill_n(gradient64_.data() + n_, kBurstPad, 0.0);
     for (std::size_t v = 0; v < n_; ++v) {
       gradient32_[v] = static_cast<float>(gradient_[v]);
       gradient64_[v] = gradient_[v];
@@ -158,6 +157,9 @@ class Smo {
       diagonal_[p] = store_.diagonal()[row];
     }
     active_.set(store_, columns_, split, scratch_bytes_);
+    active_.note_rows();
+    parts_.clear();
+    for (const Segment& s : active_.segments()) parts_.push_back({s.first, s.size()});
   }
 
   // Drops the variables that cannot be chosen now and are unlikely to be chosen later: those whose
@@ -170,8 +172,7 @@ class Smo {
       return g[p] + static_cast<G>(up_[p]) >= s.min_low ||
              g[p] + static_cast<G>(low_[p]) <= s.max_up;
     };
-    std::size_t kept = 0;
-    for (std::size_t p = 0; p < before; ++p) kept += keeps(p) ? 1 : 0;
+    const std::size_t kept = count_kept(active_, values(g), groups);
     if (static_cast<double>(kept) > kShrinkTo * static_cast<double>(before)) return false;
     // Compact rows have to fit, most of them, or they would be gathered over and over.
     if (kept * kept * sizeof(float) > 2 * scratch_bytes_) return false;
@@ -191,43 +192,15 @@ class Smo {
 
   // ---- the loop ---------------------------------------------------------------------------------
 
-  // Subtracts step * (ki - kj) from g (nothing when there are no rows) and finds the extremes of
-  // each group.
   template <class G>
-  void sweep(G* g, const ActiveRow* ki, const ActiveRow* kj, G step, GroupState<G>* groups) {
-    groups[0] = groups[1] = GroupState<G>{};
-    const auto pass = Passes<G>::sweep();
-    for (const Segment& s : active_.segments()) {
-      Extremes<G> e;
-      pass(s.size(), g + s.first, up_.data() + s.first, low_.data() + s.first,
-           ki == nullptr ? zeros() : ki->at(s), kj == nullptr ? zeros() : kj->at(s), step, &e);
-      GroupState<G>& state = groups[s.group];
-      if (e.max_up > state.max_up) {
-        state.max_up = e.max_up;
-        state.index = s.first + e.index;
-      }
-      state.min_low = std::min(state.min_low, e.min_low);
-    }
+  Values<G> values(G* g) const {
+    return {g, up_.data(), low_.data(), diagonal_.data()};
   }
 
-  struct Partner {
-    float gain = 0.0F;
-    std::size_t position = 0;
-  };
-
-  // The position whose step with i promises most.
+  // Finds the extremes of each group.
   template <class G>
-  Partner best_partner(const G* g, const ActiveRow& ki, std::size_t i, G m) const {
-    Partner best;
-    const std::size_t group = active_.group(i);
-    for (const Segment& s : active_.segments()) {
-      if (s.group != group) continue;
-      Best found;
-      Passes<G>::second()(s.size(), g + s.first, low_.data() + s.first, diagonal_.data() + s.first,
-                          ki.at(s), diagonal_[i], m, &found);
-      if (found.gain > best.gain) best = {found.gain, s.first + found.index};
-    }
-    return best;
+  void look(G* g, GroupState<G>* groups) {
+    sweep<G>(active_, values(g), nullptr, nullptr, G{0}, zeros_.data(), groups);
   }
 
   template <class G>
@@ -301,7 +274,7 @@ class Smo {
     if (newton_.pays(n_iter_, free, active_.size())) {
       const double of_smo = progress_.recent();
       stepped = step_of_all_free(g);
-      sweep<G>(g, nullptr, nullptr, G{0}, groups);
+      look(g, groups);
       newton_.note(n_iter_, free, active_.size(), progress_.recent() - of_smo, of_smo,
                    kNewtonEvery);
     }
@@ -310,12 +283,57 @@ class Smo {
   }
 
   template <class G>
+  static void fetch_for_burst(Burst<G>& b, std::size_t position, std::size_t keep) {
+    Smo& smo = *static_cast<Smo*>(b.context);
+    const GroupState<G> groups[2] = {{b.extremes.max_up, b.extremes.min_low, b.extremes.index}, {}};
+    ActiveRow kept;
+    ActiveRow row;
+    smo.evaluated_ = smo.evaluated_ || !smo.active_.has(position);
+    if (keep != position) smo.active_.row(keep, {}, 1, nullptr, kept);
+    smo.fetch(b.g, groups, position, keep == position ? nullptr : &kept, row);
+    if (smo.evaluated_) b.limit = 0;  // that can take long: look at the interrupt
+  }
+
+  // Takes up to `limit` iterations; how many it were.
+  template <class G>
+  std::int64_t burst(G* g, double tol, std::int64_t limit, GroupState<G>& state, BurstEnd& end) {
+    Burst<G> b{
+        .g = g,
+        .up = up_.data(),
+        .low = low_.data(),
+        .diagonal = diagonal_.data(),
+        .variable = variable_.data(),
+        .rows = active_.rows(),
+        .parts = parts_.data(),
+        .n_parts = parts_.size(),
+        .beta = beta_.data(),
+        .lower = problem_.lower.data(),
+        .upper = problem_.upper.data(),
+        .kink = problem_.kink,
+        .tol = tol,
+        .resolution = kResolution<G>,
+        .limit = limit,
+        .fetch = fetch_for_burst<G>,
+        .context = this,
+        .extremes = {state.max_up, state.min_low, state.index},
+    };
+    evaluated_ = false;
+    Passes<G>::burst()(&b);
+    state = {b.extremes.max_up, b.extremes.min_low, b.extremes.index};
+    n_iter_ += b.done;
+    until_poll_ = evaluated_ ? 0 : until_poll_ - (b.done - 1);
+    progress_.add(b.gain);
+    end = b.end;
+    return b.done;
+  }
+
+  template <class G>
   End iterate(Buffer<G>& gradient, double tol) {
     G* g = gradient.data();
     GroupState<G> groups[2];
     ActiveRow rows[2];
     ActiveRow row_j;
-    sweep<G>(g, nullptr, nullptr, G{0}, groups);
+    look(g, groups);
     const bool two_groups = problem_.split < n_;
     // LIBSVM's rhythm: often enough for small problems, seldom enough for large ones. Near the
     // optimum there is more to drop, and less time to do it.
@@ -325,8 +343,7 @@ class Smo {
     seeded_ = true;
     std::int64_t until_newton = kNewtonEvery;
     const bool watched = std::is_same_v<G, double> && can_solve_precisely(n_);
-    GapWatch watch(n_iter_,
-                   std::max(kPatience, kPatiencePerVariable * static_cast<std::int64_t>(n_)));
+    GapWatch watch(n_iter_, GapWatch::window_of(n_));
     const bool may_shrink = settings_.shrinking && n_ >= kShrinkFrom;
     for (;;) {
       const double gap = std::max(groups[0].gap(), groups[1].gap());
@@ -334,7 +351,7 @@ class Smo {
       if (settings_.max_iter >= 0 && n_iter_ >= settings_.max_iter) return End::MaxIter;
       if (--until_poll_ < 0) {
         until_poll_ = kPoll;
-        tell_progress(gap);
+        interrupt_.reached(journey_.share(gap));
         if (interrupt_.requested()) return End::Interrupted;
         if (watched && watch.stands_still(n_iter_, gap) &&
             rounding_may_cause(gap, beta_, largest_diagonal())) {
@@ -349,13 +366,26 @@ class Smo {
       if (may_shrink && !sign_.looks(n_iter_) && --until_shrink <= 0) {
         until_shrink = shrink_every;
         if (shrink(g, groups)) {
-          sweep<G>(g, nullptr, nullptr, G{0}, groups);
+          look(g, groups);
           continue;
         }
       }
       if (--until_newton <= 0) {
         until_newton = kNewtonEvery;
         if (try_newton(g, groups)) continue;
+      }
+
+      if (!two_groups && active_.rows_stay()) {
+        std::int64_t limit = std::min(until_poll_ + 1, until_newton);
+        if (may_shrink) limit = std::min(limit, until_shrink);
+        if (settings_.max_iter >= 0) limit = std::min(limit, settings_.max_iter - n_iter_);
+        if (sign_.looks(n_iter_)) limit = 1;
+        BurstEnd end;
+        const std::int64_t done = burst(g, tol, limit, groups[0], end);
+        if (end == BurstEnd::Stalled || progress_.stands_still(done)) return End::Stalled;
+        until_shrink -= done - 1;
+        until_newton -= done - 1;
+        continue;
       }
 
       std::size_t i = 0;
@@ -365,7 +395,8 @@ class Smo {
         if (groups[group].gap() <= 0.0) continue;
         const std::size_t position = groups[group].index;
         fetch(g, groups, position, ki, rows[group]);
-        const Partner found = best_partner(g, rows[group], position, groups[group].max_up);
+        const Partner found =
+            best_partner(active_, values(g), rows[group], position, groups[group].max_up);
         if (found.gain > partner.gain) {
           partner = found;
           i = position;
@@ -384,73 +415,37 @@ class Smo {
           std::max(static_cast<double>(diagonal_[i]) + static_cast<double>(diagonal_[j]) -
                        2.0 * static_cast<double>(active_.entry(*ki, j)),
                    static_cast<double>(kTau));
-      const double room_i = room_up(problem_, vi, beta_[vi]);
-      const double room_j = room_down(problem_, vj, beta_[vj]);
-      const double step = std::min({slope / curvature, room_i, room_j});
-      const double before_i = beta_[vi];
-      const double before_j = beta_[vj];
-      beta_[vi] = moved(problem_, vi, before_i, step, room_i);
-      beta_[vj] = moved(problem_, vj, before_j, -step, room_j);
-      if (beta_[vi] == before_i && beta_[vj] == before_j) return End::Stalled;
+      const double step = move_pair(problem_, beta_, vi, vj, slope / curvature);
+      if (step == 0.0) return End::Stalled;
       up_[i] = up_shift<float>(problem_, vi, beta_[vi]);
       low_[i] = low_shift<float>(problem_, vi, beta_[vi]);
       up_[j] = up_shift<float>(problem_, vj, beta_[vj]);
       low_[j] = low_shift<float>(problem_, vj, beta_[vj]);
-      sweep(g, ki, &row_j, static_cast<G>(step), groups);
+      sweep(active_, values(g), ki, &row_j, static_cast<G>(step), zeros_.data(), groups);
       ++n_iter_;
       progress_.add(step * (slope - 0.5 * step * curvature));
-      if (progress_.stands_still()) return End::Stalled;
-    }
-  }
-
-  // How far the gap has come from where it was to the tolerance, on a logarithmic scale.
-  void tell_progress(double gap) {
-    if (first_gap_ <= 0.0) first_gap_ = gap;
-    if (first_gap_ > settings_.tol) {
-      interrupt_.reached(std::log(first_gap_ / gap) / std::log(first_gap_ / settings_.tol));
-    }
-  }
-
-  // Below this a float32 gradient cannot tell values apart; its caller goes on in double precision.
-  template <class G>
-  static double resolution(const GroupState<G>* groups) {
-    if constexpr (std::is_same_v<G, double>) {
-      return 0.0;
-    } else {
-      double largest = 0.0;
-      for (std::size_t k = 0; k < 2; ++k) {
-        if (groups[k].gap() > 0.0) {
-          largest = std::max({largest, std::abs(static_cast<double>(groups[k].max_up)),
-                              std::abs(static_cast<double>(groups[k].min_low))});
-        }
-      }
-      return kFloatUlps * largest * std::numeric_limits<float>::epsilon();
+      if (progress_.stands_still(1)) return End::Stalled;
     }
   }
 
   double largest_diagonal() const {
-    return static_cast<double>(*std::ranges::max_element(diagonal_));
+    return static_cast<double>(*std::max_element(diagonal_.begin(), diagonal_.end() - kBurstPad));
   }
 
   Solution solve_more_precisely() {
     return solve_precisely(store_, problem_, settings_, std::move(beta_), n_iter_, interrupt_);
   }
 
-  // As long as any segment, for a sweep that only looks.
-  const float* zeros() {
-    if (zeros_.empty()) zeros_.assign(n_, 0.0F);
-    return zeros_.data();
-  }
-
   // ---- the end ----------------------------------------------------------------------------------
 
-  double full_gap() const { return conditions<float>(problem_, beta_, gradient_).gap(); }
   double active_gap() const {
     return conditions<float>(problem_, beta_, gradient_, variable_.data(), active_.size()).gap();
   }
 
   Solution finish(Status status) {
-    return solution_at<float>(problem_, std::move(beta_), std::move(gradient_), n_iter_, status);
+    if (!reached_) reached_ = conditions<float>(problem_, beta_, gradient_);
+    return solution_at(problem_, std::move(beta_), std::move(gradient_), *reached_, n_iter_,
+                       status);
   }
 
   KernelStore& store_;
@@ -473,18 +468,22 @@ class Smo {
   Buffer<float> gradient32_;
   Buffer<double> gradient64_;
   ActiveSet active_;
+  std::vector<BurstPart> parts_;  // its segments
 
   // Work space, reserved once.
   std::vector<std::int32_t> columns_;
   LikelyRows likely_;
   std::vector<std::int32_t> also_;
-  std::vector<float> zeros_;
+  const std::vector<float> zeros_;  // for a sweep that only looks
+
+  std::optional<Conditions> reached_;  // at beta_, where they are known
 
   bool seeded_ = false;  // whether the variables are near their optimum
   std::int64_t n_iter_ = 0;
   std::int64_t until_poll_ = 0;
+  bool evaluated_ = false;  // kernel entries, in a burst
   NewtonSchedule newton_{settings_.newton_patience};
-  double first_gap_ = 0.0;
+  Journey journey_{settings_.tol};
   ProgressWatch progress_{n_};
   SignWatch sign_{store_, problem_};
 };

@@ -61,7 +61,7 @@ class Outcomes:
         if any(s.status is not CONVERGED for pairs in solved.solutions for s in pairs):
             for solutions in solved.solutions:
                 warn_if_unfinished(solutions, chain.family.settings)
-        finite = [bool(np.isfinite(of_step).all()) for of_step in held_out]
+        finite = np.asarray(np.isfinite(held_out).all(axis=(1, 2))).tolist()
         outcomes: list[Outcome]
         if self._by_sklearn:
             outcomes = [
@@ -77,7 +77,7 @@ class Outcomes:
                     self._request.tell(cell)
                 self._take(cell, outcomes[k], held_out[k])
 
-    def _scored(self, values: StepValues, held_out: list[Floats], seconds: float) -> list[Outcome]:
+    def _scored(self, values: StepValues, held_out: Floats, seconds: float) -> list[Outcome]:
         train, test = self._work.splits[values.chain.fold]
         began = perf_counter()
         test_scores = self._scores(values, self._rows(test), held_out)
@@ -99,14 +99,11 @@ class Outcomes:
                 outcome["train_scores"] = scores
         return outcomes
 
-    def _scores(
-        self, values: StepValues, rows: NDArray[np.intp], of_steps: list[Floats]
-    ) -> list[Any]:
+    def _scores(self, values: StepValues, rows: NDArray[np.intp], of_steps: Floats) -> list[Any]:
         """What the scorer gives for each step."""
         classes = getattr(values.chain.part.training, "classes", None)
         if classes is not None and len(classes) == 2 and self._scoring.is_accuracy:
-            together = np.concatenate([of_step.T for of_step in of_steps])
-            return self._scoring.shares_of_right(rows, together, classes)
+            return self._scoring.shares_of_right(rows, of_steps[:, :, 0], classes)
         return [
             self._scoring.scores(rows, Answers(values.machine(k), of_step, classes))
             for k, of_step in enumerate(of_steps)

@@ -7,17 +7,19 @@ entry is read. With more classes they are sums over the rows of the store.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from onefit import _core, voting
+from onefit import _core
 from onefit.estimators.base import KernelMachine, Model
 from onefit.estimators.classification import KernelClassifier
 from onefit.estimators.given import values_from
 from onefit.estimators.svc import SVC
 from onefit.kernels import BLOCK_BYTES, Floats
 from onefit.model_selection.crossfit import TIGHTEST, UNDECIDED
+from onefit.problem import class_pairs
 from onefit.solver import solve
 from onefit.tuning.families import factor_of
 from onefit.tuning.workload import Chain, SolvedSteps, Workload
@@ -47,31 +49,32 @@ class StepValues:
             self._models[k] = machine._model(training, self._solved.solutions[k])
         return self._models[k]
 
-    def at(self, rows: NDArray[np.intp]) -> list[Floats]:
-        """Values of some rows for each step: of every pair, or of the function."""
+    def at(self, rows: NDArray[np.intp]) -> Floats:
+        """Values of some rows for each step, of every pair or of the function: of shape (steps,
+        rows, values)."""
         if self._plain:
-            return [values.reshape(-1, 1) for values in self._plain_values(rows)]
+            return self._plain_values(rows)[:, :, np.newaxis]
         if self._work.matrix is None and len(self.chain.part.training.starts) > 3:
             return self._values_of_pairs(rows)
-        return [self._values(k, rows) for k in range(len(self._solved.steps))]
+        return np.stack([self._values(k, rows) for k in range(len(self._solved.steps))])
 
-    def _values_of_pairs(self, rows: NDArray[np.intp]) -> list[Floats]:
+    def _values_of_pairs(self, rows: NDArray[np.intp]) -> Floats:
         """The same for several classes: kernel entries are read once for all steps."""
         training, position = self.chain.part.training, self._work.position
         models = [self.model(k) for k in range(len(self._solved.steps))]
-        support = np.flatnonzero(np.any([np.any(m.coef != 0, axis=0) for m in models], axis=0))
+        coef = np.stack([model.coef for model in models])
+        support = np.flatnonzero(np.any(coef != 0, axis=(0, 1)))
         members = position[training.order[support]]
-        sizes = np.diff(np.searchsorted(support, training.starts)).astype(np.int32)
-        coef = [m.coef[:, support] for m in models]
-        found: list[list[Floats]] = [[] for _ in models]
+        coef = coef[:, :, support]
+        ends = np.searchsorted(support, training.starts).tolist()
+        intercepts = np.stack([model.intercept for model in models])
+        found = np.empty((len(models), len(rows), intercepts.shape[1]))
         at_a_time = max(1, BLOCK_BYTES // (8 * max(1, len(support))))
         for first in range(0, len(rows), at_a_time):
-            some = position[rows[first : first + at_a_time]]
-            kernel = self.chain.store.block(some, members).astype(np.float64)
-            for k, model in enumerate(models):
-                values = voting.pair_values(kernel, coef[k], sizes, model.intercept)
-                found[k].append(values)
-        return [np.concatenate(values) for values in found]
+            some = slice(first, first + at_a_time)
+            kernel = self.chain.store.block(position[rows[some]], members).astype(np.float64)
+            found[:, some] = _pair_values(kernel, coef, ends, intercepts)
+        return found
 
     def _plain_values(self, rows: NDArray[np.intp]) -> Floats:
         """The same for two classes of an SVC: of shape (steps, rows)."""
@@ -97,8 +100,8 @@ class StepValues:
         products = _core.pair_products(self.chain.store, members, training.starts, model.coef, at)
         return np.asarray(products + model.intercept)
 
-    def held_out(self) -> list[Floats]:
-        """Values of the test rows, each fold solved on until they are decided.
+    def held_out(self) -> Floats:
+        """Values of the test rows as ``at`` gives them, each fold solved on until they are decided.
 
         As in a cross-validation: where more than a few of them are below the tolerance, another
         start would give other answers.
@@ -108,8 +111,9 @@ class StepValues:
         if not isinstance(self.chain.family.machine, KernelClassifier):
             return found
         tol = self.chain.family.settings.tol
+        least = np.abs(found).min(axis=(1, 2), initial=tol).tolist()
         for k, values in enumerate(found):
-            if np.abs(values).min(initial=tol) >= tol and self._plain:
+            if least[k] >= tol and self._plain:
                 continue
             rho = 1.0 if self._plain else self.model(k).attributes.get("rho_", 1.0)
             while (needed := _undecided(np.abs(values) * rho, tol)) and self._solve_on(k, needed):
@@ -139,10 +143,30 @@ class StepValues:
         return True
 
 
+def _pair_values(kernel: Floats, coef: Floats, ends: list[int], intercepts: Floats) -> Floats:
+    """Decision values of every pair for many models on the same support vectors.
+
+    As ``voting.pair_values``, from ``coef`` of shape (models, classes - 1, support vectors), with
+    one product for each class: those of one model are too small to be fast. ``ends`` are the first
+    support vector of each class, and their number.
+    """
+    n_models, n_others, n_support = coef.shape
+    flat = coef.reshape(-1, n_support)
+    parts = np.stack([flat[:, a:b] @ kernel[:, a:b].T for a, b in pairwise(ends)]).reshape(
+        -1, n_models, n_others, len(kernel)
+    )
+    first, second = np.array(class_pairs(n_others + 1)).T
+    values = parts[first, :, second - 1] + parts[second, :, first]  # pairs, models, rows
+    values += intercepts.T[:, :, np.newaxis]
+    return values.transpose(1, 2, 0)
+
+
 def _undecided(sizes: Floats, tol: float) -> float:
     """The size that decides most values, if it is below the tolerance and can be reached; or 0."""
     if sizes.min(initial=tol) >= tol:
         return 0.0
     rank = int(UNDECIDED * sizes.size)
+    if np.count_nonzero(sizes < tol) <= rank:
+        return 0.0
     needed = float(np.partition(sizes, rank, axis=None)[rank])
     return 0.0 if needed >= tol or needed < TIGHTEST else min(needed, tol)

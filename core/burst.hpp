@@ -1,0 +1,77 @@
+// Many iterations of SMO in one call, for problems with one sum whose kernel rows stay where they
+// are.
+//
+// An iteration on a few hundred variables is two passes of some twenty vectors each. As much time
+// again goes into what is around them if every pass is a call that hands over its results: so the
+// whole loop is compiled for each instruction set, and left only when there is something else to
+// do.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace onefit {
+
+// A variable that may not move up (down) gets its up (low) value shifted out of reach by this
+// much. Finite, so that sums with it stay ordinary numbers.
+inline constexpr float kNever = 1e30F;
+
+// Largest g + up and where it stands, smallest g + low.
+template <class G>
+struct Extremes {
+  G max_up = -kNever;
+  G min_low = kNever;
+  std::size_t index = 0;
+};
+
+// Arrays that a burst works on have so many entries more than there are positions: it reads and
+// writes whole vectors.
+inline constexpr std::size_t kBurstPad = 16;
+
+// Positions that are next to each other in a kernel row.
+struct BurstPart {
+  std::size_t first;
+  std::size_t size;
+};
+
+enum class BurstEnd {
+  Used,        // all iterations that were allowed
+  GapReached,  // the gap is below the tolerance, or below what g can resolve
+  Stalled,     // no step changes the variables any more
+};
+
+template <class G>
+struct Burst {
+  // Per position.
+  G* g;
+  float* up;
+  float* low;
+  const float* diagonal;
+  const std::int32_t* variable;
+  // rows[p * n_parts + k]: the row of position p in the columns of part k, nullptr if not known.
+  const float* const* rows;
+  const BurstPart* parts;
+  std::size_t n_parts;
+  // Per variable.
+  double* beta;
+  const double* lower;
+  const double* upper;
+  double kink;
+
+  double tol;
+  double resolution;   // of g, relative to its extremes
+  std::int64_t limit;  // `fetch` may lower it
+
+  // Makes the row of a position known, and keeps that of another. Called where there is none.
+  void (*fetch)(Burst& burst, std::size_t position, std::size_t keep);
+  void* context;
+
+  Extremes<G> extremes;  // of g, before and after
+
+  // What it came to.
+  std::int64_t done = 0;
+  double gain = 0.0;  // of the objective
+  BurstEnd end = BurstEnd::Used;
+};
+
+}  // namespace onefit
