@@ -127,7 +127,10 @@ def _voted(
     settings, n_pairs = crossfit.settings, len(crossfit.problems)
     solve = _pairs_in_turn if _are_pairs_better(crossfit, len(bounds)) else _folds_in_turn
     first = 0
-    for store, solutions, converged, work in solve(crossfit, bounds):
+    # Nothing interrupts a vote: of many rows there is one for each thread at a time.
+    most = len(bounds) if len(crossfit.order) <= MOST_ROWS else settings.threads
+    parts = (part for solved in solve(crossfit, bounds) for part in _parts(solved, n_pairs, most))
+    for store, solutions, converged, work in parts:
         asked = queries[first : first + len(work)]
         labels, small = _core.held_out_labels(
             store, crossfit.whole.starts, solutions, asked, settings.tol, settings.threads
@@ -140,6 +143,14 @@ def _voted(
             yield _Voted(solutions[mine], bool(converged[mine].all()), *of_fold)
             start = end
         first += len(work)
+
+
+def _parts(solved: _Solved, n_pairs: int, at_a_time: int) -> Iterator[_Solved]:
+    """The same, of so many folds at a time."""
+    store, solutions, converged, work = solved
+    for k in range(0, len(work), at_a_time):
+        pairs = slice(k * n_pairs, (k + at_a_time) * n_pairs)
+        yield store, solutions[pairs], converged[pairs], work[k : k + at_a_time]
 
 
 def _folds_in_turn(crossfit: CrossFit, bounds: Floats) -> Iterator[_Solved]:
