@@ -52,7 +52,8 @@ bool estimate_from_python(KernelStore& store, const Vector<std::int32_t>& rows,
                           const Vector<double>& beta, const Vector<double>& lower,
                           const Vector<double>& upper, double kink, std::size_t number,
                           const WrittenMatrix<double>& values, const WrittenMatrix<double>& low,
-                          const WrittenMatrix<double>& high, const Written<bool>& is_known,
+                          const WrittenMatrix<double>& high,
+                          const WrittenMatrix<bool>& has_both_signs, const Written<bool>& is_known,
                           const Written<bool>& is_support, const Written<double>& share,
                           const Written<std::int64_t>& changes, bool signs_only,
                           std::size_t budget_bytes, std::size_t single_from) {
@@ -65,6 +66,9 @@ bool estimate_from_python(KernelStore& store, const Vector<std::int32_t>& rows,
     if (array->shape(0) != store.size() || array->shape(1) <= number) {
       throw std::invalid_argument("values need a row for each of the store, and a column");
     }
+  }
+  if (has_both_signs.shape(0) != store.size() || has_both_signs.shape(1) <= number) {
+    throw std::invalid_argument("signs need a row for each of the store, and a column");
   }
   if (is_known.shape(0) != store.size() || is_support.shape(0) != store.size() ||
       share.shape(0) != store.size() || changes.shape(0) != store.size()) {
@@ -83,6 +87,8 @@ bool estimate_from_python(KernelStore& store, const Vector<std::int32_t>& rows,
     values.data()[at * values.shape(1) + number] = row.value;
     low.data()[at * low.shape(1) + number] = row.low;
     high.data()[at * high.shape(1) + number] = row.high;
+    has_both_signs.data()[at * has_both_signs.shape(1) + number] =
+        row.low <= 0.0 && row.high >= 0.0 && row.low < row.high;
     share.data()[at] = std::min(share.data()[at], row.share);
     changes.data()[at] += row.changes;
     if (!row.is_known) is_known.data()[at] = false;
@@ -125,7 +131,9 @@ Inverse free_set_from_python(const Matrix<float>& kernel, bool single) {
     FreeSet<double> set = double_free_set(kernel.data(), n, *workspace);
     return as_arrays(std::move(workspace), std::move(set));
   }
-  auto set = single_free_set(kernel.data(), n, *workspace);
+  auto* copy = workspace->take<float>(n * n);
+  std::copy_n(kernel.data(), n * n, copy);
+  auto set = single_free_set(copy, n);
   if (!set) throw std::invalid_argument("rows are too near to one another for single precision");
   return as_arrays(std::move(workspace), std::move(*set));
 }
@@ -146,8 +154,8 @@ void bind_left_out(nb::module_& m) {
         "The inverse of [0 1'; 1 K]: the part of the rows, the border and the corner.");
   m.def("estimate_left_out", &estimate_from_python, "store"_a, "rows"_a, "fitted"_a, "above"_a,
         "beta"_a, "lower"_a, "upper"_a, "kink"_a, "number"_a, "values"_a, "low"_a, "high"_a,
-        "is_known"_a, "is_support"_a, "share"_a, "changes"_a, "signs_only"_a, "budget_bytes"_a,
-        "single_from"_a,
+        "has_both_signs"_a, "is_known"_a, "is_support"_a, "share"_a, "changes"_a, "signs_only"_a,
+        "budget_bytes"_a, "single_from"_a,
         "Writes estimates of the left-out values of the rows of a fit into the column `number` of "
         "arrays with a row for each of the store. Nothing is known, and False returned, without a "
         "free row.");

@@ -167,34 +167,35 @@ void add_border(FreeSet<T>& set, double lift) {
   }
 }
 
+// The inverse for K + c 11', in its place.
 template <class T>
-std::optional<FreeSet<T>> free_set(const float* kernel, std::size_t n, Workspace& workspace,
-                                   Scale scale, double least, bool repair) {
-  T* a = workspace.take<T>(n * n);
-  const T lift = static_cast<T>(scale.lift);
-  for (std::size_t k = 0; k < n * n; ++k) a[k] = static_cast<T>(kernel[k]) + lift;
-  if (!factor(a, n, least, repair)) return std::nullopt;
-  invert_triangle(a, n, n);
+std::optional<FreeSet<T>> inverted(T* lifted, std::size_t n, double lift, double least,
+                                   bool repair) {
+  if (!factor(lifted, n, least, repair)) return std::nullopt;
+  invert_triangle(lifted, n, n);
   int size = static_cast<int>(n), info = 0;
-  given_blas<T>().lauum(&kLower, &size, a, &size, &info);
-  FreeSet<T> set{n, a, {}, 0.0};
-  add_border(set, scale.lift);
+  given_blas<T>().lauum(&kLower, &size, lifted, &size, &info);
+  FreeSet<T> set{n, lifted, {}, 0.0};
+  add_border(set, lift);
   return set;
 }
 
 }  // namespace
 
-std::optional<FreeSet<float>> single_free_set(const float* kernel, std::size_t n,
-                                              Workspace& workspace) {
+std::optional<FreeSet<float>> single_free_set(float* kernel, std::size_t n) {
   const Scale scale = scale_of(kernel, n);
   const double least = kWellApart * scale.largest;
   if (has_twins(kernel, n, least)) return std::nullopt;
-  return free_set<float>(kernel, n, workspace, scale, least, false);
+  const auto lift = static_cast<float>(scale.lift);
+  for (std::size_t k = 0; k < n * n; ++k) kernel[k] += lift;
+  return inverted(kernel, n, scale.lift, least, false);
 }
 
 FreeSet<double> double_free_set(const float* kernel, std::size_t n, Workspace& workspace) {
   const Scale scale = scale_of(kernel, n);
-  return *free_set<double>(kernel, n, workspace, scale, kIndependent * scale.largest, true);
+  auto* lifted = workspace.take<double>(n * n);
+  for (std::size_t k = 0; k < n * n; ++k) lifted[k] = static_cast<double>(kernel[k]) + scale.lift;
+  return *inverted(lifted, n, scale.lift, kIndependent * scale.largest, true);
 }
 
 }  // namespace onefit

@@ -476,15 +476,15 @@ std::vector<LeftOutRow> left_out_rows(KernelStore& store, const FittedRows& fit,
   if (free.empty()) return {};
   auto of_kernel = std::make_unique<Workspace>();
   auto* kernel = of_kernel->take<float>(free.size() * free.size());
-  Gathered(store, rows).rows(rows, kernel);
+  const Gathered among(store, rows);
+  among.rows(rows, kernel);
   Workspace workspace;
   if (free.size() >= settings.single_from) {
-    if (auto members = single_free_set(kernel, free.size(), workspace)) {
-      of_kernel.reset();
+    if (auto members = single_free_set(kernel, free.size())) {
       return Departure(store, fit, settings, std::move(free), std::move(*members), workspace)
           .rows();
     }
-    workspace = Workspace();
+    among.rows(rows, kernel);
   }
   FreeSet<double> members = double_free_set(kernel, free.size(), workspace);
   of_kernel.reset();

@@ -63,16 +63,11 @@ class Estimates:
     values: Floats
     low: Floats  # where the value is likely to lie
     high: Floats
+    has_both_signs: NDArray[np.bool_]  # values that may be on either side
     is_known: NDArray[np.bool_]  # of each row; others have to be settled exactly
     is_support: NDArray[np.bool_]  # without the row a fit that is determined may be another
     share: Floats  # of the step at which the first row changes its status; 1: the value is exact
     changes: NDArray[np.int64]  # rows that change their status until the end of the step
-
-    @property
-    def has_both_signs(self) -> NDArray[np.bool_]:
-        """Values that may be on either side, of shape (n_rows, n_problems)."""
-        both: NDArray[np.bool_] = (self.low <= 0) & (self.high >= 0) & (self.low < self.high)
-        return both
 
     @property
     def sign_in_doubt(self) -> NDArray[np.bool_]:
@@ -112,6 +107,7 @@ def left_out(
         values.copy(),
         values.copy(),
         values.copy(),
+        np.zeros(values.shape, dtype=bool),
         np.ones(n, dtype=bool),
         np.zeros(n, dtype=bool),
         np.ones(n),
@@ -133,6 +129,7 @@ def left_out(
                 found.values,
                 found.low,
                 found.high,
+                found.has_both_signs,
                 found.is_known,
                 found.is_support,
                 found.share,

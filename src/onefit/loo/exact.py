@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
+from itertools import pairwise
 from time import perf_counter
 from typing import Any
 
@@ -152,10 +153,11 @@ class LeaveOneOutFit:
 
     def indispensable(self) -> NDArray[np.bool_]:
         """Rows whose class has no weight left without them."""
+        smallest = min(end - start for start, end in pairwise(self.whole.starts))
+        if smallest > 1 and self.whole.bounds.min() > 0:
+            return np.zeros(self.n, dtype=bool)
         present = self.whole.bounds > 0
         of_class = np.add.reduceat(present, self.whole.starts[:-1], dtype=np.intp)
-        if of_class.min() > 1:
-            return np.zeros(self.n, dtype=bool)
         last: NDArray[np.bool_] = of_class[self.class_of_row] - present < 1
         return last
 
@@ -274,7 +276,7 @@ class LeaveOneOutFit:
 
         Only the pairs of a class change with one of its rows, so that nothing is to be solved then.
         """
-        for row in np.flatnonzero(self.indispensable()):
+        for row in self.indispensable().nonzero()[0]:
             self._part_without(int(row), found)
 
     @property
