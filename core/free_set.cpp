@@ -19,6 +19,7 @@ constexpr double kIndependent = 1e-5;
 constexpr double kWellApart = 5e-3;
 
 constexpr std::size_t kBlock = 128;  // columns that are factorised at a time
+constexpr std::size_t kFew = 16;     // the same where rows depend on others
 constexpr std::size_t kSmall = 64;   // triangles that LAPACK inverts
 constexpr std::size_t kTile = 32;    // of a matrix that is transposed
 
@@ -68,40 +69,45 @@ void factor_repaired(T* a, std::size_t lda, std::size_t n, double least) {
   }
 }
 
-// Cholesky factor in the lower triangle. Where less than `least` is left of a row it is made that
-// much if `repair`; else false is returned at once.
+// Cholesky factor in the lower triangle, `block` columns at a time. Where less than `least` is left
+// of a row it is made that much if `repair`; else false is returned at once.
 template <class T>
-bool factor(T* a, std::size_t n, double least, bool repair) {
+bool factor(T* a, std::size_t lda, std::size_t n, std::size_t block, double least, bool repair) {
   const Blas<T>& routines = given_blas<T>();
-  int lda = static_cast<int>(n);
-  std::vector<T> kept(repair ? std::min(n, kBlock) * std::min(n, kBlock) : 0);
-  for (std::size_t first = 0; first < n; first += kBlock) {
-    const std::size_t size = std::min(kBlock, n - first);
-    T* block = a + first * n + first;
+  int stride = static_cast<int>(lda);
+  const std::size_t most = std::min(n, block);
+  std::vector<T> kept(repair ? most * most : 0);
+  for (std::size_t first = 0; first < n; first += block) {
+    const std::size_t size = std::min(block, n - first);
+    T* corner = a + first * lda + first;
     for (std::size_t j = 0; repair && j < size; ++j) {
-      std::copy_n(block + j * n, size, kept.data() + j * size);
+      std::copy_n(corner + j * lda, size, kept.data() + j * size);
     }
     int columns = static_cast<int>(size), info = 0;
-    routines.potrf(&kLower, &columns, block, &lda, &info);
+    routines.potrf(&kLower, &columns, corner, &stride, &info);
     bool fine = info == 0;
     for (std::size_t j = 0; fine && j < size; ++j) {
-      const double pivot = static_cast<double>(block[j * n + j]);
+      const double pivot = static_cast<double>(corner[j * lda + j]);
       fine = pivot * pivot > least;
     }
     if (!fine) {
       if (!repair) return false;
       for (std::size_t j = 0; j < size; ++j) {
-        std::copy_n(kept.data() + j * size, size, block + j * n);
+        std::copy_n(kept.data() + j * size, size, corner + j * lda);
       }
-      factor_repaired(block, n, size, least);
+      if (size > kFew) {
+        factor(corner, lda, size, kFew, least, true);
+      } else {
+        factor_repaired(corner, lda, size, least);
+      }
     }
     int rest = static_cast<int>(n - first - size);
     if (rest == 0) break;
     T one = 1, minus = -1;
-    routines.trsm(&kRight, &kLower, &kTransposed, &kPlain, &rest, &columns, &one, block, &lda,
-                  block + size, &lda);
-    routines.syrk(&kLower, &kPlain, &rest, &columns, &minus, block + size, &lda, &one,
-                  block + size * n + size, &lda);
+    routines.trsm(&kRight, &kLower, &kTransposed, &kPlain, &rest, &columns, &one, corner, &stride,
+                  corner + size, &stride);
+    routines.syrk(&kLower, &kPlain, &rest, &columns, &minus, corner + size, &stride, &one,
+                  corner + size * lda + size, &stride);
   }
   return true;
 }
@@ -171,7 +177,7 @@ void add_border(FreeSet<T>& set, double lift) {
 template <class T>
 std::optional<FreeSet<T>> inverted(T* lifted, std::size_t n, double lift, double least,
                                    bool repair) {
-  if (!factor(lifted, n, least, repair)) return std::nullopt;
+  if (!factor(lifted, n, n, kBlock, least, repair)) return std::nullopt;
   invert_triangle(lifted, n, n);
   int size = static_cast<int>(n), info = 0;
   given_blas<T>().lauum(&kLower, &size, lifted, &size, &info);

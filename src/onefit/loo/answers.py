@@ -135,7 +135,7 @@ def _result(
     else:
         work = [found.work[row] for row in order]
         n_iter = np.array([of_row.n_iter for of_row in work])
-    decided_by = np.array(RULES, dtype=object)[found.decided[order]]
+    decided_by = RULES[found.decided[order]]
     values, full = (_decision_values(fit, pairs)[order] for pairs in (found.values, fit.full))
     own = OwnValues(values, full)
     if fit.n_classes > 2 or found.reached is not found.values:

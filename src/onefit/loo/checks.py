@@ -61,7 +61,7 @@ class DecidedBy(StrEnum):
     FAILED = "cannot be fitted"  # without this row
 
 
-RULES = list(DecidedBy)  # by number
+RULES = np.array(list(DecidedBy), dtype=object)  # by number
 NOT_SUPPORT, MISCLASSIFIED, BOUND, CERTIFICATE, SOLVER = range(5)
 ESTIMATE, DOUBTFUL, UNDECIDED, FAILED = range(5, len(RULES))
 

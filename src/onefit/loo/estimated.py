@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from onefit import _core
 from onefit.estimators import SVC
 from onefit.estimators.regression import KernelRegressor
 from onefit.folds import FoldWork
+from onefit.kernels import Floats
 from onefit.loo.approximate import Estimates, left_out
 from onefit.loo.checks import DOUBTFUL, ESTIMATE, MARGIN, NOT_SUPPORT, not_support
 from onefit.loo.exact import LeaveOneOutFit
@@ -42,9 +44,9 @@ def estimated_rows(fit: LeaveOneOutFit, *, all_values: bool) -> tuple[LeftOutRow
     began, entries = perf_counter(), fit.store.entries_evaluated
     estimator = _Estimator(fit)
     found = estimator.estimates(all_values=all_values)
-    decided = np.where(estimator.in_doubt(found), DOUBTFUL, ESTIMATE).astype(np.int8)
+    decided = np.where(estimator.in_doubt(found), np.int8(DOUBTFUL), np.int8(ESTIMATE))
     decided[estimator.is_not_support(found)] = NOT_SUPPORT
-    values = found.values * estimator.unit
+    values = found.values if estimator.unit == 1.0 else found.values * estimator.unit
     rows = LeftOutRows(
         values=values,
         signs=values,
@@ -68,13 +70,13 @@ class _Estimator:
         self._fit, solutions = fit, fit.solutions
         self._is_regression = isinstance(fit.machine, KernelRegressor)
         # Values of the machine are those of the problem times its scale.
-        scales = np.ones(len(solutions))
+        scales: Any = 1.0
         if not isinstance(fit.machine, SVC):
-            scales[:] = [scale_and_intercept(fit.machine, solution)[0] for solution in solutions]
+            scales = np.array([scale_and_intercept(fit.machine, s)[0] for s in solutions])
         self.unit = float(scales[0]) if self._is_regression else 1.0
-        self._tolerances = fit.tol * scales / self.unit
-        self._full = fit.full / self.unit
-        self._drift = 0.0
+        self._tolerances: Floats | float = fit.tol * scales / self.unit  # of each problem, or all
+        self._full = fit.full if self.unit == 1.0 else fit.full / self.unit
+        self._drift: Floats | float = 0.0
         if not fit.others_stay or fit.whole.problems[0].split is not None:
             self._drift = DRIFT * np.sqrt(np.mean(self._full**2, axis=0)) / fit.n
         self._fits = [self._fit_of(number, solution) for number, solution in enumerate(solutions)]
@@ -107,11 +109,11 @@ class _Estimator:
         fit = self._fit
         if not fit.others_stay:
             return np.zeros(fit.n, dtype=bool)
-        idle: NDArray[np.bool_] = fit.whole.bounds == 0
+        bounds = fit.whole.bounds
         if fit.whole.problems[0].split is not None:
-            return idle
+            return np.asarray(bounds == 0)
         settled = ~found.is_support
-        all_decide = not idle.any() or not isinstance(fit.machine, SVC)
+        all_decide = fit.all_take_part or not isinstance(fit.machine, SVC)
         for number, (problem, fitted) in enumerate(
             zip(fit.whole.problems, self._fits, strict=True)
         ):
@@ -119,7 +121,7 @@ class _Estimator:
                 settled[problem.rows[~not_support(problem, fit.solutions[number])]] = False
             if not all_decide:
                 near = np.abs(fit.full[problem.rows, number]) < MARGIN * fit.tol
-                settled[problem.rows[near & idle[problem.rows]]] = False
+                settled[problem.rows[near & (bounds[problem.rows] == 0)]] = False
         return settled
 
     def _fit_of(self, number: int, solution: _core.Solution) -> Fit:
@@ -129,7 +131,8 @@ class _Estimator:
         if self._fit.kernel.matrix is not None:
             # A matrix that is not symmetric has other values for rows than for columns.
             apart = np.abs(fit.values - self._full[fit.rows, number])
-            determined &= bool((apart <= MARGIN * self._tolerances[number]).all())
+            tolerance = np.broadcast_to(self._tolerances, len(self._fit.solutions))[number]
+            determined &= bool((apart <= MARGIN * tolerance).all())
         return fit if determined else replace(fit, is_determined=False)
 
     def _labels_in_doubt(self, found: Estimates) -> NDArray[np.bool_]:

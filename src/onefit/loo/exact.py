@@ -151,10 +151,15 @@ class LeaveOneOutFit:
             shifts[j].append((number, starts[i + 1] - starts[i] - starts[j]))
         return shifts
 
+    @cached_property
+    def all_take_part(self) -> bool:
+        """Whether no row is without weight."""
+        return bool(self.whole.bounds.min() > 0)
+
     def indispensable(self) -> NDArray[np.bool_]:
         """Rows whose class has no weight left without them."""
         smallest = min(end - start for start, end in pairwise(self.whole.starts))
-        if smallest > 1 and self.whole.bounds.min() > 0:
+        if smallest > 1 and self.all_take_part:
             return np.zeros(self.n, dtype=bool)
         present = self.whole.bounds > 0
         of_class = np.add.reduceat(present, self.whole.starts[:-1], dtype=np.intp)
