@@ -4,6 +4,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <stdexcept>
@@ -52,11 +53,11 @@ bool estimate_from_python(KernelStore& store, const Vector<std::int32_t>& rows,
                           const Vector<double>& beta, const Vector<double>& lower,
                           const Vector<double>& upper, double kink, std::size_t number,
                           const WrittenMatrix<double>& values, const WrittenMatrix<double>& low,
-                          const WrittenMatrix<double>& high,
-                          const WrittenMatrix<bool>& has_both_signs, const Written<bool>& is_known,
-                          const Written<bool>& is_support, const Written<double>& share,
-                          const Written<std::int64_t>& changes, bool signs_only,
-                          std::size_t budget_bytes, std::size_t single_from) {
+                          const WrittenMatrix<double>& high, const WrittenMatrix<bool>& is_open,
+                          const Written<bool>& is_known, const Written<bool>& is_support,
+                          const Written<double>& share, const Written<std::int64_t>& changes,
+                          double undecided_below, bool signs_only, std::size_t budget_bytes,
+                          std::size_t single_from) {
   const std::size_t n = rows.shape(0);
   check_rows(store, {rows.data(), n});
   for (const Vector<double>* array : {&fitted, &above, &beta, &lower, &upper}) {
@@ -67,7 +68,7 @@ bool estimate_from_python(KernelStore& store, const Vector<std::int32_t>& rows,
       throw std::invalid_argument("values need a row for each of the store, and a column");
     }
   }
-  if (has_both_signs.shape(0) != store.size() || has_both_signs.shape(1) <= number) {
+  if (is_open.shape(0) != store.size() || is_open.shape(1) <= number) {
     throw std::invalid_argument("signs need a row for each of the store, and a column");
   }
   if (is_known.shape(0) != store.size() || is_support.shape(0) != store.size() ||
@@ -87,11 +88,16 @@ bool estimate_from_python(KernelStore& store, const Vector<std::int32_t>& rows,
     values.data()[at * values.shape(1) + number] = row.value;
     low.data()[at * low.shape(1) + number] = row.low;
     high.data()[at * high.shape(1) + number] = row.high;
-    has_both_signs.data()[at * has_both_signs.shape(1) + number] =
-        row.low <= 0.0 && row.high >= 0.0 && row.low < row.high;
+    is_open.data()[at * is_open.shape(1) + number] =
+        !row.is_known || (row.low <= 0.0 && row.high >= 0.0 && row.low < row.high);
     share.data()[at] = std::min(share.data()[at], row.share);
     changes.data()[at] += row.changes;
     if (!row.is_known) is_known.data()[at] = false;
+  }
+  for (std::size_t at = 0; at < store.size(); ++at) {
+    if (std::abs(values.data()[at * values.shape(1) + number]) < undecided_below) {
+      is_open.data()[at * is_open.shape(1) + number] = true;
+    }
   }
   // With no coefficient between its bounds, any row may be the next to the offset.
   const bool is_determined = std::any_of(found.begin(), found.end(), [&](const LeftOutRow& row) {
@@ -154,8 +160,8 @@ void bind_left_out(nb::module_& m) {
         "The inverse of [0 1'; 1 K]: the part of the rows, the border and the corner.");
   m.def("estimate_left_out", &estimate_from_python, "store"_a, "rows"_a, "fitted"_a, "above"_a,
         "beta"_a, "lower"_a, "upper"_a, "kink"_a, "number"_a, "values"_a, "low"_a, "high"_a,
-        "has_both_signs"_a, "is_known"_a, "is_support"_a, "share"_a, "changes"_a, "signs_only"_a,
-        "budget_bytes"_a, "single_from"_a,
+        "is_open"_a, "is_known"_a, "is_support"_a, "share"_a, "changes"_a, "undecided_below"_a,
+        "signs_only"_a, "budget_bytes"_a, "single_from"_a,
         "Writes estimates of the left-out values of the rows of a fit into the column `number` of "
         "arrays with a row for each of the store. Nothing is known, and False returned, without a "
         "free row.");

@@ -72,6 +72,7 @@ def _refined(fit: LeaveOneOutFit, found: LeftOutRows, work: FoldWork) -> LooResu
         decided=np.where(doubtful, solved.decided, found.decided),
         work=[solved.work[row] if doubtful[row] else found.work[row] for row in range(fit.n)],
         trainings={**found.trainings, **solved.trainings},
+        errors=found.errors or solved.errors,
     )
     exact = solved.exact and not (mixed.decided == ESTIMATE).any()
     return _result(fit, mixed, _predictions(fit, mixed), exact=exact, estimates=work)
@@ -108,7 +109,7 @@ def _predictions(fit: LeaveOneOutFit, found: LeftOutRows) -> NDArray[Any]:
         pairs = found.signs[[row]][:, ~np.isnan(found.signs[row])]
         n_classes = len(training.classes)
         [predictions[row]] = machine._labels(_turned(pairs, n_classes), training.classes)
-    if (found.decided == FAILED).any():
+    if found.errors:
         predictions = predictions.astype(object)
         predictions[found.decided == FAILED] = None
     return predictions

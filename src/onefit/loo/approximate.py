@@ -63,7 +63,7 @@ class Estimates:
     values: Floats
     low: Floats  # where the value is likely to lie
     high: Floats
-    has_both_signs: NDArray[np.bool_]  # values that may be on either side
+    is_open: NDArray[np.bool_]  # values that may be on either side, are too small, or not known
     is_known: NDArray[np.bool_]  # of each row; others have to be settled exactly
     is_support: NDArray[np.bool_]  # without the row a fit that is determined may be another
     share: Floats  # of the step at which the first row changes its status; 1: the value is exact
@@ -72,7 +72,7 @@ class Estimates:
     @property
     def sign_in_doubt(self) -> NDArray[np.bool_]:
         """Rows of which some sign may be wrong."""
-        return self.has_both_signs.any(axis=1) | ~self.is_known
+        return self.is_open.any(axis=1) | ~self.is_known
 
     def value_in_doubt(self, y: Floats) -> NDArray[np.bool_]:
         """Rows whose value may be wrong by as much as values usually differ from the targets."""
@@ -88,15 +88,16 @@ def left_out(
     fits: Sequence[Fit],
     values: Floats | None = None,
     *,
+    undecided_below: Sequence[float] | None = None,
     signs_only: bool = False,
     budget_bytes: int = ALWAYS,
 ) -> Estimates:
     """Left-out values of every row of the store, and how far to trust them.
 
     ``values`` are those of every row in each of the ``fits``; they may be left out if there is one
-    fit. With ``signs_only``, values whose sign is certain without it are not corrected, and their
-    share is 0. What is computed besides the inverse of M is computed in blocks of about
-    ``budget_bytes``.
+    fit. Values smaller than ``undecided_below``, a number for each fit, are open. With
+    ``signs_only``, values whose sign is certain without it are not corrected, and their share is 0.
+    What is computed besides the inverse of M is computed in blocks of about ``budget_bytes``.
     """
     n = len(store)
     if values is None:
@@ -113,7 +114,8 @@ def left_out(
         np.ones(n),
         np.zeros(n, dtype=np.int64),
     )
-    for number, fit in enumerate(fits):
+    smallest = [0.0] * len(fits) if undecided_below is None else undecided_below
+    for number, (fit, least) in enumerate(zip(fits, smallest, strict=True)):
         known = fit.is_determined
         if known:
             known = _core.estimate_left_out(
@@ -129,15 +131,18 @@ def left_out(
                 found.values,
                 found.low,
                 found.high,
-                found.has_both_signs,
+                found.is_open,
                 found.is_known,
                 found.is_support,
                 found.share,
                 found.changes,
+                undecided_below=least,
                 signs_only=signs_only,
                 budget_bytes=budget_bytes,
                 single_from=SINGLE_FROM,
             )
         if not known:  # the offset is not unique
-            found.is_known[fit.rows[fit.takes_part]] = False
+            rows = fit.rows[fit.takes_part]
+            found.is_open[:, number] = np.abs(values[:, number]) < least
+            found.is_known[rows], found.is_open[rows, number] = False, True
     return found

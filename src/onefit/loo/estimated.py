@@ -79,6 +79,9 @@ class _Estimator:
         self._drift: Floats | float = 0.0
         if not fit.others_stay or fit.whole.problems[0].split is not None:
             self._drift = DRIFT * np.sqrt(np.mean(self._full**2, axis=0)) / fit.n
+        below: Any = self._tolerances + self._drift
+        scalar = isinstance(below, float)
+        self._undecided_below = [below] * len(solutions) if scalar else below.tolist()
         self._fits = [self._fit_of(number, solution) for number, solution in enumerate(solutions)]
 
     def estimates(self, *, all_values: bool) -> Estimates:
@@ -90,6 +93,7 @@ class _Estimator:
                 fit.store,
                 self._fits,
                 self._full,
+                undecided_below=self._undecided_below,
                 signs_only=not (all_values or self._is_regression),
                 budget_bytes=_budget_bytes(fit.machine.cache_size, fit.n),
             )
@@ -137,10 +141,9 @@ class _Estimator:
 
     def _labels_in_doubt(self, found: Estimates) -> NDArray[np.bool_]:
         """Rows that may lose the class that they seem to have, or get it."""
-        either = found.has_both_signs | (np.abs(found.values) < self._tolerances + self._drift)
-        fit, known = self._fit, found.is_known
+        fit, either = self._fit, found.is_open
         if fit.n_classes == 2:
-            return either[:, 0] | ~known
+            return either[:, 0]
         # If the row's class loses what is in doubt.
         first, starts = found.values > 0, fit.whole.starts
         for number, (i, j) in enumerate(class_pairs(fit.n_classes)):
@@ -154,7 +157,7 @@ class _Estimator:
         certain: NDArray[np.bool_] = own > votes.max(axis=1)
         if fit.machine.break_ties:  # by the values, where votes do not decide
             either |= found.low < found.high
-        return (either.any(axis=1) & ~certain) | ~known
+        return (either.any(axis=1) & ~certain) | ~found.is_known
 
 
 def _budget_bytes(cache_size: str | float, n: int) -> int:
