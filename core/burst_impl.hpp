@@ -115,8 +115,6 @@ class Bursting {
     const Vector<std::int32_t, L> lanes = count_up<std::int32_t, L>();
     const Vector<G, L> m = fill<G, L>(e_.max_up);
     const Vector<float, L> kii = fill<float, L>(b_.diagonal[i]);
-    const Vector<float, L> zero{};
-    const Vector<float, L> tau = fill<float, L>(kTau);
     auto best0 = ArgMax<float, L>::none(0.0F);
     auto best1 = best0;
     for (std::size_t part = 0; part < b_.n_parts; ++part) {
@@ -130,16 +128,7 @@ class Bursting {
       const auto pass = [&](std::size_t t, Vector<float, L> k, Vector<G, L> shift,
                             ArgMax<float, L>& best) {
         const Vector<G, L> violation = m - (load<G, L>(g + t) + shift);
-        Vector<float, L> d;
-        if constexpr (sizeof(G) == sizeof(float)) {
-          d = violation;
-        } else {
-          d = __builtin_convertvector(violation, Vector<float, L>);
-        }
-        d = d > zero ? d : zero;
-        Vector<float, L> a = kii + load<float, L>(diagonal + t) - (k + k);
-        a = a > tau ? a : tau;
-        best.look(d * d * rough_inverse<L>(a), at);
+        best.look(gains<G, L>(violation, kii + load<float, L>(diagonal + t), k), at);
         at += static_cast<std::int32_t>(L);
       };
       const auto whole = [&](std::size_t t, ArgMax<float, L>& best) {

@@ -88,6 +88,23 @@ inline Vector<float, L> rough_inverse(Vector<float, L> a) {
   return fill<float, L>(1.0F) / a;
 }
 
+// What steps of a row with others promise: violation^2 / curvature, 0 where there is no violation.
+// Gains are compared, not accumulated: float32 is enough for them whatever g is kept in.
+template <class G, std::size_t L>
+inline Vector<float, L> gains(Vector<G, L> violation, Vector<float, L> both_diagonals,
+                              Vector<float, L> entries) {
+  Vector<float, L> d;
+  if constexpr (sizeof(G) == sizeof(float)) {
+    d = violation;
+  } else {
+    d = __builtin_convertvector(violation, Vector<float, L>);
+  }
+  d = d > 0.0F ? d : Vector<float, L>{};
+  const Vector<float, L> curvature = both_diagonals - (entries + entries);
+  const Vector<float, L> tau = fill<float, L>(kTau);
+  return d * d * rough_inverse<L>(curvature > tau ? curvature : tau);
+}
+
 }  // namespace
 }  // namespace onefit
 
@@ -96,7 +113,6 @@ inline Vector<float, L> rough_inverse(Vector<float, L> a) {
 namespace onefit {
 namespace {
 
-// Gains are compared, not accumulated: float32 is enough for them whatever g is kept in.
 template <class G>
 void second(std::size_t n, const G* ONEFIT_RESTRICT g, const float* ONEFIT_RESTRICT low,
             const float* ONEFIT_RESTRICT diag, const float* ONEFIT_RESTRICT ki, float kii, G m,
@@ -123,21 +139,10 @@ void second(std::size_t n, const G* ONEFIT_RESTRICT g, const float* ONEFIT_RESTR
   Vector<std::int32_t, L> at = lanes;
   const Vector<G, L> ms = fill<G, L>(m);
   const Vector<float, L> kiis = fill<float, L>(kii);
-  const Vector<float, L> zero{};
-  const Vector<float, L> tau = fill<float, L>(kTau);
   const auto pass = [&](std::size_t t, ArgMax<float, L>& best) {
     const Vector<G, L> violation = ms - (load<G, L>(g + t) + load_as<G, L>(low + t));
-    Vector<float, L> d;
-    if constexpr (sizeof(G) == sizeof(float)) {
-      d = violation;
-    } else {
-      d = __builtin_convertvector(violation, Vector<float, L>);
-    }
-    d = d > zero ? d : zero;
-    const Vector<float, L> k = load<float, L>(ki + t);
-    Vector<float, L> a = kiis + load<float, L>(diag + t) - (k + k);
-    a = a > tau ? a : tau;
-    best.look(d * d * rough_inverse<L>(a), at);
+    const Vector<float, L> both = kiis + load<float, L>(diag + t);
+    best.look(gains<G, L>(violation, both, load<float, L>(ki + t)), at);
     at += static_cast<std::int32_t>(L);
   };
   std::size_t t = 0;

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils import compute_class_weight
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.multiclass import _ovr_decision_function, check_classification_targets
+from sklearn.utils.multiclass import check_classification_targets
 
 from onefit.estimators.base import MatrixLike
 from onefit.estimators.smooth import Part, SmoothMachine
 from onefit.kernels import Floats
 from onefit.smooth.loss import Loss, SmoothHinge, Squared, SquaredHinge
+from onefit.voting import class_values
 
 
 class SmoothSVC(ClassifierMixin, SmoothMachine):  # type: ignore[misc]
@@ -241,7 +242,7 @@ class SmoothSVC(ClassifierMixin, SmoothMachine):  # type: ignore[misc]
             return values[:, 0]
         if self.multi_class == "ovr":
             return values
-        return np.asarray(_ovr_decision_function(values > 0, values, n_classes))
+        return class_values(-values, n_classes)  # here they are positive for the second of a pair
 
     def predict(self, X: MatrixLike) -> NDArray[Any]:
         """Class labels.
