@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onefit import _core
+from onefit.followed import FollowedFolds, tighter
 from onefit.kernels import Floats
 from onefit.seeding import STRATEGIES, Change, Neighbour, Source, Strategy
 from onefit.solver import Settings, solve, solve_parts
@@ -52,8 +53,12 @@ LEAST_SHARE = 0.6
 LEAST_VARIABLES = 600
 MANY_FOLDS = 20
 
-# Folds are solved so many problems for each thread at a time.
+# So many folds are followed from the fit on all rows, whose matrix takes as long as the fit.
+FOLLOWED_FOLDS = 50
+
+# Folds are solved so many problems for each thread at a time, and so many folds are followed.
 PROBLEMS_PER_THREAD = 4
+FOLLOWED_AT_A_TIME = 16
 
 
 @dataclass
@@ -90,16 +95,20 @@ def choose(seeding: str, n_folds: int, n_variables: int, share: float) -> Strate
     """
     if seeding != "auto":
         return STRATEGIES[seeding]
-    pays = share >= LEAST_SHARE and (n_variables >= LEAST_VARIABLES or n_folds >= MANY_FOLDS)
+    if share < LEAST_SHARE:
+        return STRATEGIES["none"]
+    if n_folds >= FOLLOWED_FOLDS:
+        return STRATEGIES["follow"]
+    pays = n_variables >= LEAST_VARIABLES or n_folds >= MANY_FOLDS
     return STRATEGIES["avg" if pays else "none"]
 
 
 def solve_full(
-    store: _core.KernelStore, problems: Problems, settings: Settings
+    store: _core.KernelStore, problems: Problems, settings: Settings, strategy: Strategy
 ) -> tuple[Neighbours, FoldWork]:
     """Solve the problems on all rows, as neighbours of the folds."""
     began, entries = perf_counter(), store.entries_evaluated
-    solutions = solve(store, problems, settings)
+    solutions = solve(store, problems, tighter(settings) if strategy.follows else settings)
     work = FoldWork(
         n_iter=sum(s.n_iter for s in solutions),
         kernel_entries=store.entries_evaluated - entries,
@@ -127,11 +136,17 @@ def solve_folds(
     neighbours = {k: solved for k, solved in neighbours.items() if solved.solution.free_rows}
     number = 0
     most = max(at_a_time, PROBLEMS_PER_THREAD * settings.threads)
+    if strategy.follows:
+        most = max(most, FOLLOWED_AT_A_TIME * len(problems))
+    followed: FollowedFolds | None = None
     for batch in _batches(folds, strategy, most):
         store = batch[0].store
         began, entries = perf_counter(), store.entries_evaluated
-        solve_batch = _solve_in_core if strategy.in_core else _solve_from_proposals
-        solutions = solve_batch(batch, problems, neighbours, strategy, settings)
+        if not strategy.in_core:
+            solutions = _solve_from_proposals(batch, problems, neighbours, strategy, settings)
+        else:
+            followed = followed or follow(store, neighbours, strategy, settings)
+            solutions = _solve_in_core(batch, problems, neighbours, followed, settings)
         spent = [solution.n_iter for solution in solutions]
         if strategy.source is not Source.NOTHING:
             _solve_cold_where_no_row_is_free(solutions, spent, batch, problems, settings)
@@ -152,6 +167,20 @@ def solve_folds(
             number += 1
 
 
+def follow(
+    store: _core.KernelStore, neighbours: Neighbours, strategy: Strategy, settings: Settings
+) -> FollowedFolds | None:
+    """The paths from these neighbours, if the strategy follows them."""
+    if not strategy.follows:
+        return None
+    fitted = {
+        k: (solved.problem, solved.solution)
+        for k, solved in neighbours.items()
+        if solved.store is store and solved.solution.free_rows
+    }
+    return FollowedFolds(store, fitted, settings)
+
+
 def solve_together(
     store: _core.KernelStore,
     bounds: Sequence[Floats],
@@ -159,6 +188,7 @@ def solve_together(
     neighbours: Neighbours,
     strategy: Strategy,
     settings: Settings,
+    followed: FollowedFolds | None = None,
 ) -> tuple[list[_core.Solution], NDArray[np.bool_], list[FoldWork]]:
     """Solve all problems with the bounds of each fold, in one call, if the strategy is in the core.
 
@@ -167,13 +197,14 @@ def solve_together(
     began, entries = perf_counter(), store.entries_evaluated
     starts = [neighbours[k].solution if k in neighbours else None for k in range(len(problems))]
     starts = [start if start is None or start.free_rows else None for start in starts]
-    solutions = solve_parts(
+    solutions = _solve_tasks(
         store,
-        list(problems) * len(bounds),
+        problems,
+        list(range(len(problems))) * len(bounds),
         [bound for bound in bounds for _ in problems],
         starts * len(bounds),
+        followed,
         settings,
-        same_kernel=True,
     )
     spent, converged, free = _core.ends(solutions)
     if strategy.source is not Source.NOTHING and not free.all():
@@ -193,7 +224,7 @@ def _solve_in_core(
     batch: Sequence[Fold],
     problems: Problems,
     neighbours: Neighbours,
-    strategy: Strategy,
+    followed: FollowedFolds | None,
     settings: Settings,
 ) -> list[_core.Solution]:
     """From nothing, or from solutions whose leaving coefficients the core spreads."""
@@ -202,15 +233,63 @@ def _solve_in_core(
     asked: list[int | None] = []
     for fold in batch:
         asked += fold.sign_of or [None] * len(fold.numbers)
-    return solve_parts(
+    return _solve_tasks(
         store,
-        [problems[k] for k, _, _ in tasks],
+        problems,
+        [k for k, _, _ in tasks],
         [bounds for _, bounds, _ in tasks],
         [start and start.solution for _, _, start in tasks],
+        followed,
         settings,
         same_kernel=all(start is None or start.store is store for _, _, start in tasks),
         sign_of=asked,
     )
+
+
+def _solve_tasks(
+    store: _core.KernelStore,
+    problems: Problems,
+    numbers: Sequence[int],
+    bounds: Sequence[Floats],
+    starts: list[_core.Solution | None],
+    followed: FollowedFolds | None,
+    settings: Settings,
+    *,
+    same_kernel: bool = True,
+    sign_of: Sequence[int | None] = (),
+) -> list[_core.Solution]:
+    """Solve the problems of these numbers, each with its bounds: by its path, or from its start."""
+    if followed is None:
+        return solve_parts(
+            store,
+            [problems[k] for k in numbers],
+            bounds,
+            starts,
+            settings,
+            same_kernel=same_kernel,
+            sign_of=sign_of,
+        )
+    tasks_of: dict[int, list[int]] = {}
+    for t, k in enumerate(numbers):
+        tasks_of.setdefault(k, []).append(t)
+    ended: list[_core.Solution | None] = [None] * len(numbers)
+    for k, tasks in tasks_of.items():
+        for t, end in zip(tasks, followed.ends(k, [bounds[t] for t in tasks]), strict=True):
+            ended[t] = end
+    open_ones = [
+        t for t, s in enumerate(ended) if s is None or s.status != _core.Status.converged
+    ]
+    solved = solve_parts(
+        store,
+        [problems[numbers[t]] for t in open_ones],
+        [bounds[t] for t in open_ones],
+        [ended[t] or starts[t] for t in open_ones],
+        settings,
+        same_kernel=same_kernel,
+    )
+    for t, solution in zip(open_ones, solved, strict=True):
+        ended[t] = solution
+    return [solution for solution in ended if solution is not None]
 
 
 def _solve_from_proposals(

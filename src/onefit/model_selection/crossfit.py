@@ -130,7 +130,7 @@ class CrossFit:
         if self.strategy.source is not Source.FULL:
             return {}
         store = self.kernel.store(self.kernel.of_all)
-        solved, self.full_work = solve_full(store, self.problems, self.settings)
+        solved, self.full_work = solve_full(store, self.problems, self.settings, self.strategy)
         return solved
 
     def _fits(self) -> Iterator[Prepared]:

@@ -1,0 +1,361 @@
+#include "fold_paths.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "active.hpp"
+#include "blas.hpp"
+#include "folds.hpp"
+#include "gathered.hpp"
+#include "kkt.hpp"
+#include "parallel.hpp"
+
+namespace onefit {
+namespace {
+
+// When a free variable leaves, its own u changes by |b| / B_ii. Paths look at variables whose u is
+// no further from where they would be free than so many times the mean of that, and at least so
+// far; columns are made beforehand of those that are nearer, and of so many at a time.
+constexpr double kReach = 1.2;
+constexpr double kLeastNear = 0.2;
+constexpr double kLikely = 0.1;
+constexpr std::size_t kAtATime = 16;
+
+// Kernel rows that are multiplied at a time.
+constexpr std::size_t kRowsAtATime = 64;
+
+// With more free variables an inverse takes longer than an interrupt may wait.
+constexpr std::size_t kMostFree = 2000;
+
+// Entries are in single precision: what that adds to a diagonal entry, relative to it.
+constexpr double kRidge = 1e-6;
+
+bool is_free(const Problem& problem, const Solution& solution, std::size_t v) {
+  const double b = solution.beta[v];
+  return b > problem.lower[v] && b < problem.upper[v] && (problem.kink == 0.0 || b != 0.0);
+}
+
+// How far u of a variable that is held is from where it would be free.
+double distance_to_free(const Problem& problem, const Solution& solution, std::size_t v) {
+  const double b = solution.beta[v];
+  const double u = solution.gradient[v] - solution.offset[0];
+  const double kink = problem.kink;
+  double distance = std::numeric_limits<double>::infinity();
+  if (!(problem.lower[v] < problem.upper[v])) return distance;
+  if (b < problem.upper[v]) distance = (b < 0.0 ? -kink : kink) - u;
+  if (b > problem.lower[v]) distance = std::min(distance, u - (b > 0.0 ? kink : -kink));
+  return distance;
+}
+
+// c = a b + kept c, with other distances from column to column.
+void product(std::size_t m, std::size_t n, std::size_t k, const double* a, std::size_t lda,
+             const double* b, std::size_t ldb, double* c, std::size_t ldc, double kept = 0.0) {
+  if (m == 0 || n == 0) return;
+  char plain = 'N';
+  int rows = static_cast<int>(m), columns = static_cast<int>(n), inner = static_cast<int>(k);
+  int a_stride = static_cast<int>(lda), b_stride = static_cast<int>(ldb);
+  int c_stride = static_cast<int>(ldc);
+  double one = 1.0;
+  given_blas<double>().gemm(&plain, &plain, &rows, &columns, &inner, &one, const_cast<double*>(a),
+                            &a_stride, const_cast<double*>(b), &b_stride, &kept, c, &c_stride);
+}
+
+}  // namespace
+
+struct FoldPaths::Fold {
+  std::span<const double> bounds;
+  std::vector<std::size_t> leaving;   // variables whose coefficients are not 0
+  std::vector<std::size_t> places;    // of what leaves, whatever its coefficient
+  std::vector<std::int32_t> at_bounds;  // rows of the store that leave and are not in the pivot
+  std::vector<double> coefficients;     // theirs
+  std::vector<double> column;
+
+  // What the path came to.
+  bool differs = false;  // from all rows in more than what leaves
+  std::int64_t n_swapped = 0;
+  Problem problem;
+  std::optional<Solution> end;
+};
+
+FoldPaths::FoldPaths(KernelStore& store, const Problem& problem, const Solution& solution,
+                     std::size_t bytes, Interrupt& interrupt)
+    : store_(store), problem_(problem), solution_(solution) {
+  const std::size_t n = problem.size();
+  if (problem.split != n || solution.status != Status::Converged) return;
+  std::vector<std::pair<double, std::int32_t>> others;
+  for (std::size_t v = 0; v < n; ++v) {
+    const auto variable = static_cast<std::int32_t>(v);
+    if (is_free(problem, solution, v)) {
+      order_.push_back(variable);
+      rows_.push_back(problem.rows[v]);
+    } else {
+      others.emplace_back(distance_to_free(problem, solution, v), variable);
+    }
+  }
+  n_free_ = order_.size();
+  if (n_free_ == 0 || n_free_ > kMostFree || 3 * n_free_ * n_free_ * sizeof(double) > bytes) return;
+  const std::vector<std::int32_t> free_rows = rows_;
+  auto* kernel = workspace_.take<float>(n_free_ * n_free_);
+  Gathered(store, free_rows).rows(std::span(free_rows), kernel);
+  double diagonal = 0.0;
+  for (std::size_t p = 0; p < n_free_; ++p) diagonal += std::abs(kernel[p * n_free_ + p]);
+  ridge_ = kRidge * diagonal / static_cast<double>(n_free_);
+  for (std::size_t p = 0; p < n_free_; ++p) kernel[p * n_free_ + p] += static_cast<float>(ridge_);
+  if (interrupt.requested()) return;
+  free_ = double_free_set(kernel, n_free_, workspace_, kRidge / 10);
+  double reach = 0.0;
+  for (std::size_t p = 0; p < n_free_; ++p) {
+    reach += std::abs(solution.beta[static_cast<std::size_t>(order_[p])]) /
+             free_->inverse[p * n_free_ + p];
+  }
+  reach *= kReach / static_cast<double>(n_free_);
+  if (!std::isfinite(reach) || !std::isfinite(free_->corner)) return;
+
+  const double near = std::max(reach, kLeastNear);
+  std::erase_if(others, [near](const auto& other) { return other.first > near; });
+  std::ranges::sort(others);
+  const auto likely = static_cast<std::size_t>(std::ranges::count_if(
+      others, [near](const auto& other) { return other.first < kLikely * near; }));
+  for (const auto& [distance, variable] : others) {
+    order_.push_back(variable);
+    rows_.push_back(problem.rows[static_cast<std::size_t>(variable)]);
+  }
+  place_of_.assign(n, -1);
+  for (std::size_t p = 0; p < order_.size(); ++p) {
+    place_of_[static_cast<std::size_t>(order_[p])] = static_cast<std::int32_t>(p);
+  }
+  const std::size_t m = order_.size();
+  const std::size_t n_others = others.size();
+  const std::size_t fixed = n_free_ * (3 * n_free_ + n_others + m) * sizeof(double);
+  if (fixed >= bytes) return;
+  room_ = (bytes - fixed) / (m * sizeof(double));
+  columns_ = std::vector<std::atomic<const double*>>(m);
+
+  across_.resize(n_others * n_free_);
+  Gathered(store, std::span(rows_).subspan(n_free_)).rows(std::span(free_rows), across_.data());
+
+  offset_across_.assign(n_others, free_->corner);
+  for (std::size_t p = 0; p < n_free_; ++p) {
+    const double* entries = across_.data() + p * n_others;
+    const double border = free_->border[p];
+    for (std::size_t j = 0; j < n_others; ++j) offset_across_[j] += border * entries[j];
+  }
+  of_free_.resize(n_free_ * m);
+  for (std::size_t first = 0; first < n_free_; first += 256) {
+    if (interrupt.requested()) return;
+    product(n_others, std::min<std::size_t>(256, n_free_ - first), n_free_, across_.data(),
+            n_others, free_->inverse + first * n_free_, n_free_, of_free_.data() + first * m + n_free_,
+            m);
+  }
+  for (std::size_t p = 0; p < n_free_; ++p) {
+    double* column = of_free_.data() + p * m;
+    const double* inverse = free_->inverse + p * n_free_;
+    for (std::size_t q = 0; q < n_free_; ++q) column[q] = -inverse[q];
+    for (std::size_t j = n_free_; j < m; ++j) column[j] += free_->border[p];
+    columns_[p] = column;
+  }
+  for (std::size_t first = 0; first < likely && !interrupt.requested(); first += 256) {
+    make_columns(n_free_ + first, std::min<std::size_t>(256, likely - first));
+  }
+  available_ = true;
+}
+
+const double* FoldPaths::at(std::size_t place) {
+  if (const double* column = columns_[place]) return column;
+  const std::lock_guard lock(mutex_);
+  if (columns_[place] == nullptr) {
+    // Those that are as likely are needed next.
+    std::size_t count = 1;
+    while (count < kAtATime && place + count < columns_.size() &&
+           columns_[place + count] == nullptr) {
+      ++count;
+    }
+    make_columns(place, count);
+  }
+  return columns_[place];
+}
+
+// Columns of places that are not in the pivot.
+void FoldPaths::make_columns(std::size_t first, std::size_t count) {
+  const std::size_t m = order_.size();
+  const std::size_t n_others = m - n_free_;
+  count = std::min(count, room_);
+  if (count == 0) return;
+  room_ -= count;
+  made_.push_back(std::make_unique_for_overwrite<double[]>(count * m));
+  double* columns = made_.back().get();
+  std::vector<double> weights(count * n_free_);
+  for (std::size_t c = 0; c < count; ++c) {
+    for (std::size_t p = 0; p < n_free_; ++p) weights[c * n_free_ + p] = of_free_[p * m + first + c];
+  }
+  product(n_others, count, n_free_, across_.data(), n_others, weights.data(), n_free_,
+          columns + n_free_, m);
+  std::vector<float> entries(count * n_others);
+  Gathered(store_, std::span(rows_).subspan(n_free_))
+      .rows(std::span<const std::int32_t>(rows_).subspan(first, count), entries.data());
+  for (std::size_t c = 0; c < count; ++c) {
+    double* column = columns + c * m;
+    for (std::size_t p = 0; p < n_free_; ++p) column[p] = -weights[c * n_free_ + p];
+    const double offset = offset_across_[first - n_free_ + c];
+    for (std::size_t j = 0; j < n_others; ++j) {
+      column[n_free_ + j] += offset - static_cast<double>(entries[c * n_others + j]);
+    }
+    column[first + c] -= ridge_;
+    columns_[first + c] = column;
+  }
+}
+
+// What the coefficients at bounds do when they leave, all of a fold's together.
+void FoldPaths::columns_of_folds(std::span<Fold> folds) {
+  const std::size_t m = order_.size();
+  const std::size_t n_others = m - n_free_;
+  const Gathered gathered(store_, rows_);
+  std::vector<double> sums(folds.size() * m, 0.0);  // k, at every place
+  std::vector<double> totals(folds.size(), 0.0);    // s
+  std::vector<float> entries(m);
+  for (std::size_t f = 0; f < folds.size(); ++f) {
+    double* sum = sums.data() + f * m;
+    for (std::size_t k = 0; k < folds[f].at_bounds.size(); ++k) {
+      gathered.rows(std::span<const std::int32_t>(folds[f].at_bounds).subspan(k, 1), entries.data());
+      const double b = folds[f].coefficients[k];
+      for (std::size_t p = 0; p < m; ++p) sum[p] += b * static_cast<double>(entries[p]);
+      totals[f] += b;
+    }
+  }
+  std::vector<double> weights(folds.size() * n_free_);
+  std::vector<double> changes(folds.size() * n_others);
+  product(n_free_, folds.size(), n_free_, free_->inverse, n_free_, sums.data(), m, weights.data(),
+          n_free_);
+  for (std::size_t f = 0; f < folds.size(); ++f) {
+    for (std::size_t p = 0; p < n_free_; ++p) {
+      weights[f * n_free_ + p] += totals[f] * free_->border[p];
+    }
+  }
+  product(n_others, folds.size(), n_free_, across_.data(), n_others, weights.data(), n_free_,
+          changes.data(), n_others);
+  for (std::size_t f = 0; f < folds.size(); ++f) {
+    if (folds[f].at_bounds.empty()) continue;
+    const double* sum = sums.data() + f * m;
+    double offset = totals[f] * free_->corner;
+    for (std::size_t p = 0; p < n_free_; ++p) offset += free_->border[p] * sum[p];
+    folds[f].column.resize(m);
+    for (std::size_t p = 0; p < n_free_; ++p) folds[f].column[p] = -weights[f * n_free_ + p];
+    for (std::size_t j = 0; j < n_others; ++j) {
+      folds[f].column[n_free_ + j] = changes[f * n_others + j] + offset - sum[n_free_ + j];
+    }
+  }
+}
+
+void FoldPaths::follow(Path& path, Fold& fold) {
+  Leaving leaving{fold.places};
+  if (!fold.column.empty()) {
+    leaving.column = fold.column.data();
+    leaving.factor = -1.0;
+  }
+  if (path.leave(leaving, order_.size()) != Path::Kind::Reached) return;
+  fold.n_swapped = path.n_swapped();
+  Solution end = solution_;
+  for (std::size_t p = 0; p < order_.size(); ++p) {
+    end.beta[static_cast<std::size_t>(order_[p])] = path.b_of(p);
+  }
+  for (const std::size_t v : fold.leaving) end.beta[v] = 0.0;
+  fold.problem = with_bounds(problem_, fold.bounds);
+  // What rounding, and the ridge, have left of the sum.
+  end.beta = average_start(fold.problem, end);
+  fold.end = std::move(end);
+}
+
+// Gradients at the ends: one pass over the kernel rows of all coefficients that have changed in any
+// fold serves all of them.
+void FoldPaths::find_gradients(std::span<Fold> folds, Interrupt& interrupt) {
+  const std::size_t n = problem_.size();
+  std::vector<Solution*> ends;
+  for (Fold& fold : folds) {
+    if (fold.end) ends.push_back(&*fold.end);
+  }
+  std::vector<std::size_t> changed;
+  for (std::size_t v = 0; v < n; ++v) {
+    const bool any = std::ranges::any_of(
+        ends, [&](const Solution* end) { return end->beta[v] != solution_.beta[v]; });
+    if (any) changed.push_back(v);
+  }
+  ActiveSet all;
+  all.set(store_, problem_.rows, n, 0);
+  ActiveRow row;
+  std::vector<double> entries(kRowsAtATime * n);
+  std::vector<double> changes(kRowsAtATime * ends.size());
+  std::vector<double> gradients(n * ends.size());
+  for (std::size_t e = 0; e < ends.size(); ++e) {
+    std::ranges::copy(solution_.gradient, gradients.begin() + static_cast<std::ptrdiff_t>(e * n));
+  }
+  for (std::size_t first = 0; first < changed.size(); first += kRowsAtATime) {
+    if (interrupt.requested()) return;
+    const std::size_t count = std::min(kRowsAtATime, changed.size() - first);
+    for (std::size_t k = 0; k < count; ++k) {
+      const std::size_t v = changed[first + k];
+      all.row(v, {}, 1, nullptr, row);
+      for (const Segment& s : all.segments()) {
+        std::copy_n(row.at(s), s.size(), entries.data() + k * n + s.first);
+      }
+      for (std::size_t e = 0; e < ends.size(); ++e) {
+        changes[e * count + k] = solution_.beta[v] - ends[e]->beta[v];
+      }
+    }
+    product(n, ends.size(), count, entries.data(), n, changes.data(), count, gradients.data(), n,
+            1.0);
+  }
+  for (std::size_t e = 0; e < ends.size(); ++e) {
+    const auto from = gradients.begin() + static_cast<std::ptrdiff_t>(e * n);
+    ends[e]->gradient.assign(from, from + static_cast<std::ptrdiff_t>(n));
+  }
+}
+
+std::vector<std::optional<Solution>> FoldPaths::ends(
+    std::span<const std::span<const double>> bounds, double tol, std::size_t threads,
+    Interrupt& interrupt) {
+  std::vector<std::optional<Solution>> found(bounds.size());
+  if (!available_) return found;
+  std::vector<Fold> folds(bounds.size());
+  for (std::size_t f = 0; f < folds.size(); ++f) {
+    Fold& fold = folds[f];
+    fold.bounds = bounds[f];
+    for (std::size_t v = 0; v < problem_.size(); ++v) {
+      const double bound = bounds[f][static_cast<std::size_t>(problem_.rows[v])];
+      const double whole = std::max(problem_.upper[v], -problem_.lower[v]);
+      if (bound != 0.0 && bound != whole) fold.differs = true;
+      if (bound != 0.0 || whole == 0.0) continue;
+      const std::int32_t place = place_of_[v];
+      if (place >= 0) fold.places.push_back(static_cast<std::size_t>(place));
+      const double b = solution_.beta[v];
+      if (b == 0.0) continue;
+      fold.leaving.push_back(v);
+      if (place >= 0 && static_cast<std::size_t>(place) < n_free_) continue;
+      fold.at_bounds.push_back(problem_.rows[v]);
+      fold.coefficients.push_back(b);
+    }
+  }
+  columns_of_folds(folds);
+  const std::size_t users = std::max<std::size_t>(1, std::min(threads, store_.most_users()));
+  const PivotedSolution start{&problem_, &solution_, order_, n_free_, order_.size(), ridge_};
+  parallel_for(folds.size(), users, [&](std::size_t first, std::size_t last) {
+    Path path(start, *this);
+    for (std::size_t f = first; f < last; ++f) {
+      if (first == 0 && interrupt.requested()) return;
+      if (!folds[f].differs) follow(path, folds[f]);
+    }
+  });
+  find_gradients(folds, interrupt);
+  for (std::size_t f = 0; f < folds.size(); ++f) {
+    if (!folds[f].end || interrupt.requested()) continue;
+    Solution& end = *folds[f].end;
+    const Conditions reached = conditions<float>(folds[f].problem, end.beta, end.gradient);
+    found[f] = solution_at(folds[f].problem, std::move(end.beta), std::move(end.gradient), reached,
+                           folds[f].n_swapped,
+                           reached.gap() < tol ? Status::Converged : Status::MaxIter);
+  }
+  return found;
+}
+
+}  // namespace onefit
