@@ -64,7 +64,8 @@ std::vector<PathEnd> paths_from_python(const Problem& problem, const Solution& s
 }
 
 std::unique_ptr<FoldPaths> fold_paths(KernelStore& store, const Problem& problem,
-                                      const Solution& solution, std::size_t bytes) {
+                                      const Solution& solution, std::size_t bytes,
+                                      PathMemory& memory) {
   check_rows(store, problem.rows);
   if (solution.beta.size() != problem.size() || solution.gradient.size() != problem.size()) {
     throw std::invalid_argument("the solution needs an entry for each variable");
@@ -73,7 +74,7 @@ std::unique_ptr<FoldPaths> fold_paths(KernelStore& store, const Problem& problem
   std::unique_ptr<FoldPaths> paths;
   {
     const nb::gil_scoped_release release;
-    paths = std::make_unique<FoldPaths>(store, problem, solution, bytes, interrupt);
+    paths = std::make_unique<FoldPaths>(store, problem, solution, bytes, memory, interrupt);
   }
   interrupt.rethrow();
   return paths;
@@ -111,7 +112,7 @@ void bind_paths(nb::module_& m) {
           "missing",
           [](const PathEnd& end) {
             return end.kind == Path::Kind::ColumnMissing ? static_cast<std::int64_t>(end.missing)
-                                                            : -1;
+                                                         : -1;
           },
           "The place whose column is needed, or -1.")
       .def_ro("u", &PathEnd::u)
@@ -125,14 +126,27 @@ void bind_paths(nb::module_& m) {
         "changes of the offset and at every place with the input of one; column_of says of which, "
         "with -1 for none.");
 
+  nb::class_<PathMemory>(m, "PathMemory", "Memory of the paths of several problems.")
+      .def(nb::init<>())
+      .def(
+          "clear",
+          [](PathMemory& memory) {
+            memory.kept.clear();
+            memory.scratch.clear();
+          },
+          "Takes the memory from paths that are there, for others.");
+
   nb::class_<FoldPaths>(m, "FoldPaths",
                         "Paths on which the rows of a fold leave the solution on all rows.")
-      .def(nb::new_(&fold_paths), "store"_a, "problem"_a, "solution"_a, "bytes"_a,
-           nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>())
+      .def(nb::new_(&fold_paths), "store"_a, "problem"_a, "solution"_a, "bytes"_a, "memory"_a,
+           nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>(),
+           nb::keep_alive<1, 6>())
       .def_prop_ro("available", &FoldPaths::available)
       .def("ends", &ends_of_folds, "bounds"_a, "tol"_a, "threads"_a = 1,
-           "Where the rows of each fold whose bound is 0 have left: a solution, converged if its gap "
-           "is below `tol` and else something to start from, or None. Bounds have an entry for each row of the store.");
+           "Where the rows of each fold whose bound is 0 have left: a solution, converged if its "
+           "gap "
+           "is below `tol` and else something to start from, or None. Bounds have an entry for "
+           "each row of the store.");
 }
 
 }  // namespace onefit

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "active.hpp"
 #include "blas.hpp"
-#include "folds.hpp"
 #include "gathered.hpp"
 #include "kkt.hpp"
 #include "parallel.hpp"
@@ -65,25 +65,24 @@ void product(std::size_t m, std::size_t n, std::size_t k, const double* a, std::
 }  // namespace
 
 struct FoldPaths::Fold {
-  std::span<const double> bounds;
-  std::vector<std::size_t> leaving;   // variables whose coefficients are not 0
-  std::vector<std::size_t> places;    // of what leaves, whatever its coefficient
+  bool differs = false;                 // from all rows in more than what leaves
+  std::vector<std::size_t> leaving;     // variables
+  std::vector<std::size_t> places;      // theirs
   std::vector<std::int32_t> at_bounds;  // rows of the store that leave and are not in the pivot
   std::vector<double> coefficients;     // theirs
-  std::vector<double> column;
+  std::vector<double> column;           // what they do when they leave, all together
 
   // What the path came to.
-  bool differs = false;  // from all rows in more than what leaves
   std::int64_t n_swapped = 0;
-  Problem problem;
-  std::optional<Solution> end;
+  std::vector<double> beta;
 };
 
 FoldPaths::FoldPaths(KernelStore& store, const Problem& problem, const Solution& solution,
-                     std::size_t bytes, Interrupt& interrupt)
-    : store_(store), problem_(problem), solution_(solution) {
+                     std::size_t bytes, PathMemory& memory, Interrupt& interrupt)
+    : store_(store), problem_(problem), solution_(solution), memory_(memory) {
   const std::size_t n = problem.size();
-  if (problem.split != n || solution.status != Status::Converged) return;
+  if (problem.split != n || !problem.start.empty()) return;
+  if (solution.status != Status::Converged) return;
   std::vector<std::pair<double, std::int32_t>> others;
   for (std::size_t v = 0; v < n; ++v) {
     const auto variable = static_cast<std::int32_t>(v);
@@ -97,21 +96,25 @@ FoldPaths::FoldPaths(KernelStore& store, const Problem& problem, const Solution&
   n_free_ = order_.size();
   if (n_free_ == 0 || n_free_ > kMostFree || 3 * n_free_ * n_free_ * sizeof(double) > bytes) return;
   const std::vector<std::int32_t> free_rows = rows_;
-  auto* kernel = workspace_.take<float>(n_free_ * n_free_);
+  Workspace& scratch = memory.scratch;
+  scratch.clear();
+  auto* kernel = scratch.take<float>(n_free_ * n_free_);
   Gathered(store, free_rows).rows(std::span(free_rows), kernel);
   double diagonal = 0.0;
   for (std::size_t p = 0; p < n_free_; ++p) diagonal += std::abs(kernel[p * n_free_ + p]);
   ridge_ = kRidge * diagonal / static_cast<double>(n_free_);
   for (std::size_t p = 0; p < n_free_; ++p) kernel[p * n_free_ + p] += static_cast<float>(ridge_);
   if (interrupt.requested()) return;
-  free_ = double_free_set(kernel, n_free_, workspace_, kRidge / 10);
+  const FreeSet<double> free = double_free_set(kernel, n_free_, scratch, kRidge / 10);
+  border_ = free.border;
+  corner_ = free.corner;
   double reach = 0.0;
   for (std::size_t p = 0; p < n_free_; ++p) {
     reach += std::abs(solution.beta[static_cast<std::size_t>(order_[p])]) /
-             free_->inverse[p * n_free_ + p];
+             free.inverse[p * n_free_ + p];
   }
   reach *= kReach / static_cast<double>(n_free_);
-  if (!std::isfinite(reach) || !std::isfinite(free_->corner)) return;
+  if (!std::isfinite(reach) || !std::isfinite(corner_)) return;
 
   const double near = std::max(reach, kLeastNear);
   std::erase_if(others, [near](const auto& other) { return other.first > near; });
@@ -133,27 +136,26 @@ FoldPaths::FoldPaths(KernelStore& store, const Problem& problem, const Solution&
   room_ = (bytes - fixed) / (m * sizeof(double));
   columns_ = std::vector<std::atomic<const double*>>(m);
 
-  across_.resize(n_others * n_free_);
-  Gathered(store, std::span(rows_).subspan(n_free_)).rows(std::span(free_rows), across_.data());
+  across_ = memory.kept.take<double>(n_others * n_free_);
+  Gathered(store, std::span(rows_).subspan(n_free_)).rows(std::span(free_rows), across_);
 
-  offset_across_.assign(n_others, free_->corner);
+  offset_across_.assign(n_others, corner_);
   for (std::size_t p = 0; p < n_free_; ++p) {
-    const double* entries = across_.data() + p * n_others;
-    const double border = free_->border[p];
+    const double* entries = across_ + p * n_others;
+    const double border = border_[p];
     for (std::size_t j = 0; j < n_others; ++j) offset_across_[j] += border * entries[j];
   }
-  of_free_.resize(n_free_ * m);
+  of_free_ = memory.kept.take<double>(n_free_ * m);
   for (std::size_t first = 0; first < n_free_; first += 256) {
     if (interrupt.requested()) return;
-    product(n_others, std::min<std::size_t>(256, n_free_ - first), n_free_, across_.data(),
-            n_others, free_->inverse + first * n_free_, n_free_, of_free_.data() + first * m + n_free_,
-            m);
+    product(n_others, std::min<std::size_t>(256, n_free_ - first), n_free_, across_, n_others,
+            free.inverse + first * n_free_, n_free_, of_free_ + first * m + n_free_, m);
   }
   for (std::size_t p = 0; p < n_free_; ++p) {
-    double* column = of_free_.data() + p * m;
-    const double* inverse = free_->inverse + p * n_free_;
+    double* column = of_free_ + p * m;
+    const double* inverse = free.inverse + p * n_free_;
     for (std::size_t q = 0; q < n_free_; ++q) column[q] = -inverse[q];
-    for (std::size_t j = n_free_; j < m; ++j) column[j] += free_->border[p];
+    for (std::size_t j = n_free_; j < m; ++j) column[j] += border_[p];
     columns_[p] = column;
   }
   for (std::size_t first = 0; first < likely && !interrupt.requested(); first += 256) {
@@ -184,14 +186,14 @@ void FoldPaths::make_columns(std::size_t first, std::size_t count) {
   count = std::min(count, room_);
   if (count == 0) return;
   room_ -= count;
-  made_.push_back(std::make_unique_for_overwrite<double[]>(count * m));
-  double* columns = made_.back().get();
+  auto* columns = memory_.kept.take<double>(count * m);
   std::vector<double> weights(count * n_free_);
   for (std::size_t c = 0; c < count; ++c) {
-    for (std::size_t p = 0; p < n_free_; ++p) weights[c * n_free_ + p] = of_free_[p * m + first + c];
+    for (std::size_t p = 0; p < n_free_; ++p)
+      weights[c * n_free_ + p] = of_free_[p * m + first + c];
   }
-  product(n_others, count, n_free_, across_.data(), n_others, weights.data(), n_free_,
-          columns + n_free_, m);
+  product(n_others, count, n_free_, across_, n_others, weights.data(), n_free_, columns + n_free_,
+          m);
   std::vector<float> entries(count * n_others);
   Gathered(store_, std::span(rows_).subspan(n_free_))
       .rows(std::span<const std::int32_t>(rows_).subspan(first, count), entries.data());
@@ -212,34 +214,36 @@ void FoldPaths::columns_of_folds(std::span<Fold> folds) {
   const std::size_t m = order_.size();
   const std::size_t n_others = m - n_free_;
   const Gathered gathered(store_, rows_);
-  std::vector<double> sums(folds.size() * m, 0.0);  // k, at every place
-  std::vector<double> totals(folds.size(), 0.0);    // s
+  Workspace& scratch = memory_.scratch;
+  auto* sums = scratch.take<double>(folds.size() * m);  // k, at every place
+  std::fill_n(sums, folds.size() * m, 0.0);
+  std::vector<double> totals(folds.size(), 0.0);  // s
   std::vector<float> entries(m);
   for (std::size_t f = 0; f < folds.size(); ++f) {
-    double* sum = sums.data() + f * m;
+    double* sum = sums + f * m;
     for (std::size_t k = 0; k < folds[f].at_bounds.size(); ++k) {
-      gathered.rows(std::span<const std::int32_t>(folds[f].at_bounds).subspan(k, 1), entries.data());
+      gathered.rows(std::span<const std::int32_t>(folds[f].at_bounds).subspan(k, 1),
+                    entries.data());
       const double b = folds[f].coefficients[k];
       for (std::size_t p = 0; p < m; ++p) sum[p] += b * static_cast<double>(entries[p]);
       totals[f] += b;
     }
   }
-  std::vector<double> weights(folds.size() * n_free_);
-  std::vector<double> changes(folds.size() * n_others);
-  product(n_free_, folds.size(), n_free_, free_->inverse, n_free_, sums.data(), m, weights.data(),
-          n_free_);
+  auto* weights = scratch.take<double>(folds.size() * n_free_);
+  auto* changes = scratch.take<double>(folds.size() * n_others);
+  product(n_free_, folds.size(), n_free_, of_free_, m, sums, m, weights, n_free_);
   for (std::size_t f = 0; f < folds.size(); ++f) {
     for (std::size_t p = 0; p < n_free_; ++p) {
-      weights[f * n_free_ + p] += totals[f] * free_->border[p];
+      double& weight = weights[f * n_free_ + p];
+      weight = totals[f] * border_[p] - weight;  // columns have -B
     }
   }
-  product(n_others, folds.size(), n_free_, across_.data(), n_others, weights.data(), n_free_,
-          changes.data(), n_others);
+  product(n_others, folds.size(), n_free_, across_, n_others, weights, n_free_, changes, n_others);
   for (std::size_t f = 0; f < folds.size(); ++f) {
     if (folds[f].at_bounds.empty()) continue;
-    const double* sum = sums.data() + f * m;
-    double offset = totals[f] * free_->corner;
-    for (std::size_t p = 0; p < n_free_; ++p) offset += free_->border[p] * sum[p];
+    const double* sum = sums + f * m;
+    double offset = totals[f] * corner_;
+    for (std::size_t p = 0; p < n_free_; ++p) offset += border_[p] * sum[p];
     folds[f].column.resize(m);
     for (std::size_t p = 0; p < n_free_; ++p) folds[f].column[p] = -weights[f * n_free_ + p];
     for (std::size_t j = 0; j < n_others; ++j) {
@@ -256,59 +260,67 @@ void FoldPaths::follow(Path& path, Fold& fold) {
   }
   if (path.leave(leaving, order_.size()) != Path::Kind::Reached) return;
   fold.n_swapped = path.n_swapped();
-  Solution end = solution_;
+  std::vector<double> beta = solution_.beta;
+  for (const std::size_t v : fold.leaving) beta[v] = 0.0;
+  std::size_t widest = 0;
+  double most = 0.0;
   for (std::size_t p = 0; p < order_.size(); ++p) {
-    end.beta[static_cast<std::size_t>(order_[p])] = path.b_of(p);
+    if (path.leaves(p)) continue;
+    const auto v = static_cast<std::size_t>(order_[p]);
+    const double b = std::clamp(path.b_of(p), problem_.lower[v], problem_.upper[v]);
+    double room = std::min(problem_.upper[v] - b, b - problem_.lower[v]);
+    if (problem_.kink > 0.0) room = std::min(room, std::abs(b));  // zero is held, too
+    beta[v] = b;
+    if (room > most) {
+      most = room;
+      widest = v;
+    }
   }
-  for (const std::size_t v : fold.leaving) end.beta[v] = 0.0;
-  fold.problem = with_bounds(problem_, fold.bounds);
-  // What rounding, and the ridge, have left of the sum.
-  end.beta = average_start(fold.problem, end);
-  fold.end = std::move(end);
+  // What rounding has left of the sum is for the variable that has most room.
+  const double lack = -std::accumulate(beta.begin(), beta.end(), 0.0);
+  if (std::abs(lack) >= most) return;
+  beta[widest] += lack;
+  fold.beta = std::move(beta);
 }
 
-// Gradients at the ends: one pass over the kernel rows of all coefficients that have changed in any
-// fold serves all of them.
-void FoldPaths::find_gradients(std::span<Fold> folds, Interrupt& interrupt) {
+// Gradients at the ends, fold by fold: one pass over the kernel rows of all coefficients that have
+// changed in any fold serves all of them.
+void FoldPaths::find_gradients(std::span<const Fold* const> ended, double* gradients,
+                               Interrupt& interrupt) {
   const std::size_t n = problem_.size();
-  std::vector<Solution*> ends;
-  for (Fold& fold : folds) {
-    if (fold.end) ends.push_back(&*fold.end);
+  std::vector<char> has_changed(n, 0);
+  for (const Fold* fold : ended) {
+    for (std::size_t v = 0; v < n; ++v) has_changed[v] |= fold->beta[v] != solution_.beta[v];
   }
   std::vector<std::size_t> changed;
   for (std::size_t v = 0; v < n; ++v) {
-    const bool any = std::ranges::any_of(
-        ends, [&](const Solution* end) { return end->beta[v] != solution_.beta[v]; });
-    if (any) changed.push_back(v);
+    if (has_changed[v] != 0) changed.push_back(v);
   }
   ActiveSet all;
   all.set(store_, problem_.rows, n, 0);
   ActiveRow row;
-  std::vector<double> entries(kRowsAtATime * n);
-  std::vector<double> changes(kRowsAtATime * ends.size());
-  std::vector<double> gradients(n * ends.size());
-  for (std::size_t e = 0; e < ends.size(); ++e) {
-    std::ranges::copy(solution_.gradient, gradients.begin() + static_cast<std::ptrdiff_t>(e * n));
+  Workspace& scratch = memory_.scratch;
+  auto* entries = scratch.take<double>(kRowsAtATime * n);
+  auto* changes = scratch.take<double>(kRowsAtATime * ended.size());
+  for (std::size_t e = 0; e < ended.size(); ++e) {
+    std::ranges::copy(solution_.gradient, gradients + e * n);
   }
   for (std::size_t first = 0; first < changed.size(); first += kRowsAtATime) {
     if (interrupt.requested()) return;
     const std::size_t count = std::min(kRowsAtATime, changed.size() - first);
     for (std::size_t k = 0; k < count; ++k) {
-      const std::size_t v = changed[first + k];
-      all.row(v, {}, 1, nullptr, row);
+      all.row(changed[first + k], {}, 1, nullptr, row);
       for (const Segment& s : all.segments()) {
-        std::copy_n(row.at(s), s.size(), entries.data() + k * n + s.first);
-      }
-      for (std::size_t e = 0; e < ends.size(); ++e) {
-        changes[e * count + k] = solution_.beta[v] - ends[e]->beta[v];
+        std::copy_n(row.at(s), s.size(), entries + k * n + s.first);
       }
     }
-    product(n, ends.size(), count, entries.data(), n, changes.data(), count, gradients.data(), n,
-            1.0);
-  }
-  for (std::size_t e = 0; e < ends.size(); ++e) {
-    const auto from = gradients.begin() + static_cast<std::ptrdiff_t>(e * n);
-    ends[e]->gradient.assign(from, from + static_cast<std::ptrdiff_t>(n));
+    for (std::size_t e = 0; e < ended.size(); ++e) {
+      for (std::size_t k = 0; k < count; ++k) {
+        const std::size_t v = changed[first + k];
+        changes[e * count + k] = solution_.beta[v] - ended[e]->beta[v];
+      }
+    }
+    product(n, ended.size(), count, entries, n, changes, count, gradients, n, 1.0);
   }
 }
 
@@ -317,25 +329,21 @@ std::vector<std::optional<Solution>> FoldPaths::ends(
     Interrupt& interrupt) {
   std::vector<std::optional<Solution>> found(bounds.size());
   if (!available_) return found;
+  const std::size_t n = problem_.size();
   std::vector<Fold> folds(bounds.size());
   for (std::size_t f = 0; f < folds.size(); ++f) {
-    Fold& fold = folds[f];
-    fold.bounds = bounds[f];
-    for (std::size_t v = 0; v < problem_.size(); ++v) {
+    for (std::size_t v = 0; v < n; ++v) {
       const double bound = bounds[f][static_cast<std::size_t>(problem_.rows[v])];
       const double whole = std::max(problem_.upper[v], -problem_.lower[v]);
-      if (bound != 0.0 && bound != whole) fold.differs = true;
-      if (bound != 0.0 || whole == 0.0) continue;
-      const std::int32_t place = place_of_[v];
-      if (place >= 0) fold.places.push_back(static_cast<std::size_t>(place));
-      const double b = solution_.beta[v];
-      if (b == 0.0) continue;
-      fold.leaving.push_back(v);
-      if (place >= 0 && static_cast<std::size_t>(place) < n_free_) continue;
-      fold.at_bounds.push_back(problem_.rows[v]);
-      fold.coefficients.push_back(b);
+      if (bound == whole) continue;
+      if (bound == 0.0) {
+        leave(folds[f], v);
+      } else {
+        folds[f].differs = true;
+      }
     }
   }
+  memory_.scratch.clear();
   columns_of_folds(folds);
   const std::size_t users = std::max<std::size_t>(1, std::min(threads, store_.most_users()));
   const PivotedSolution start{&problem_, &solution_, order_, n_free_, order_.size(), ridge_};
@@ -346,16 +354,38 @@ std::vector<std::optional<Solution>> FoldPaths::ends(
       if (!folds[f].differs) follow(path, folds[f]);
     }
   });
-  find_gradients(folds, interrupt);
-  for (std::size_t f = 0; f < folds.size(); ++f) {
-    if (!folds[f].end || interrupt.requested()) continue;
-    Solution& end = *folds[f].end;
-    const Conditions reached = conditions<float>(folds[f].problem, end.beta, end.gradient);
-    found[f] = solution_at(folds[f].problem, std::move(end.beta), std::move(end.gradient), reached,
-                           folds[f].n_swapped,
-                           reached.gap() < tol ? Status::Converged : Status::MaxIter);
+  std::vector<const Fold*> ended;
+  for (const Fold& fold : folds) {
+    if (!fold.beta.empty()) ended.push_back(&fold);
+  }
+  auto* gradients = memory_.scratch.take<double>(ended.size() * n);
+  find_gradients(ended, gradients, interrupt);
+  Problem problem = problem_;
+  for (Fold& fold : folds) {
+    if (fold.beta.empty() || interrupt.requested()) continue;
+    for (const std::size_t v : fold.leaving) problem.lower[v] = problem.upper[v] = 0.0;
+    std::vector<double> gradient(gradients, gradients + n);
+    gradients += n;
+    const Conditions reached = conditions<float>(problem, fold.beta, gradient);
+    found[static_cast<std::size_t>(&fold - folds.data())] =
+        solution_at(problem, std::move(fold.beta), std::move(gradient), reached, fold.n_swapped,
+                    reached.gap() < tol ? Status::Converged : Status::MaxIter);
+    for (const std::size_t v : fold.leaving) {
+      problem.lower[v] = problem_.lower[v];
+      problem.upper[v] = problem_.upper[v];
+    }
   }
   return found;
+}
+
+void FoldPaths::leave(Fold& fold, std::size_t v) const {
+  fold.leaving.push_back(v);
+  const std::int32_t place = place_of_[v];
+  if (place >= 0) fold.places.push_back(static_cast<std::size_t>(place));
+  const double b = solution_.beta[v];
+  if (b == 0.0 || (place >= 0 && static_cast<std::size_t>(place) < n_free_)) return;
+  fold.at_bounds.push_back(problem_.rows[v]);
+  fold.coefficients.push_back(b);
 }
 
 }  // namespace onefit

@@ -14,7 +14,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -30,12 +29,18 @@
 
 namespace onefit {
 
+// Memory of the paths of several problems, of which one works at a time.
+struct PathMemory {
+  Workspace kept;
+  Workspace scratch;
+};
+
 class FoldPaths final : private PathColumns {
  public:
   // From a solution of a problem with one group; there are paths if it has free variables and the
-  // matrix takes no more than `bytes`.
-  FoldPaths(KernelStore& store, const Problem& problem, const Solution& solution,
-            std::size_t bytes, Interrupt& interrupt);
+  // matrix takes no more than `bytes` of the memory, which lives as long as they do.
+  FoldPaths(KernelStore& store, const Problem& problem, const Solution& solution, std::size_t bytes,
+            PathMemory& memory, Interrupt& interrupt);
 
   bool available() const { return available_; }
   std::size_t n_rows() const { return store_.size(); }
@@ -49,13 +54,15 @@ class FoldPaths final : private PathColumns {
   struct Fold;
   const double* at(std::size_t place) override;
   void make_columns(std::size_t first, std::size_t count);
+  void leave(Fold& fold, std::size_t v) const;
   void columns_of_folds(std::span<Fold> folds);
   void follow(Path& path, Fold& fold);
-  void find_gradients(std::span<Fold> folds, Interrupt& interrupt);
+  void find_gradients(std::span<const Fold* const> ended, double* gradients, Interrupt& interrupt);
 
   KernelStore& store_;
   const Problem& problem_;
   const Solution& solution_;
+  PathMemory& memory_;
   bool available_ = false;
   std::vector<std::int32_t> order_;  // variables by place: the free ones, then those that are near
   std::vector<std::int32_t> rows_;   // of the store, by place
@@ -63,13 +70,13 @@ class FoldPaths final : private PathColumns {
   std::size_t n_free_ = 0;
   double ridge_ = 0.0;
 
-  Workspace workspace_;
-  std::optional<FreeSet<double>> free_;
-  std::vector<double> across_;          // K of the others with the free ones, free one by free one
-  std::vector<double> offset_across_;   // the part of B [1'; K] that is the offset's
-  std::vector<double> of_free_;         // columns of the free variables
-  std::vector<std::unique_ptr<double[]>> made_;  // columns of others
-  std::size_t room_ = 0;                         // for so many more of these
+  // The offset's part of B, for the free variables and itself; B is in the columns of these.
+  std::vector<double> border_;
+  double corner_ = 0.0;
+  double* across_ = nullptr;           // K of the others with the free ones, free one by free one
+  std::vector<double> offset_across_;  // the part of B [1'; K] that is the offset's
+  double* of_free_ = nullptr;          // columns of the free variables
+  std::size_t room_ = 0;               // for so many more columns
   std::vector<std::atomic<const double*>> columns_;
   std::mutex mutex_;
 };

@@ -119,7 +119,7 @@ bool Path::begin(const Leaving& leaving, std::size_t n_near) {
   std::copy_n(high0_.begin(), n_near, high_.begin());
   swapped_.clear();
   factor_.clear();
-  changed_from_ = 0;
+  n_factorised_ = 0;
   for (const std::size_t p : left_places_) leaves_[p] = 0;
   left_places_.assign(leaving.places.begin(), leaving.places.end());
   touched_ = left_places_;
@@ -205,10 +205,8 @@ bool Path::swap(std::size_t p, bool rises) {
   output_[p] = rises ? high_[p] : low_[p];
   low_[p] = -kInfinity;
   high_[p] = kInfinity;
-  const Limits limits = in_pivot(p)
-                            ? limits_of_held(p, output_[p], input_[p])
-                            : limits_of_free(p, input_[p], rises ? kInfinity : -kInfinity);
-  changed_from_ = std::min(changed_from_, swapped_.size());
+  const Limits limits = in_pivot(p) ? limits_of_held(p, output_[p], input_[p])
+                                    : limits_of_free(p, input_[p], rises ? kInfinity : -kInfinity);
   swapped_.push_back({p, column, output_[p], limits});
   touched_.push_back(p);
   return true;
@@ -219,32 +217,30 @@ void Path::put_back(std::size_t i, bool rises) {
   const Swapped one = swapped_[i];
   const std::size_t p = one.place;
   input_[p] = rises ? one.limits.high : one.limits.low;
-  const Limits limits = in_pivot(p)
-                            ? limits_of_free(p, output_[p], rises ? kInfinity : -kInfinity)
-                            : limits_of_held(p, input_[p], output_[p]);
+  const Limits limits = in_pivot(p) ? limits_of_free(p, output_[p], rises ? kInfinity : -kInfinity)
+                                    : limits_of_held(p, input_[p], output_[p]);
   low_[p] = limits.low;
   high_[p] = limits.high;
   swapped_.erase(swapped_.begin() + static_cast<std::ptrdiff_t>(i));
-  changed_from_ = std::min(changed_from_, i);
+  drop_from_factor(i);
 }
 
 // ---- the system of the swapped variables --------------------------------------------------------
 
 // With the signs of the rows outside of the pivot turned it is symmetric and quasi-definite:
 // negative for variables of the pivot and positive for the others, so that L D L' exists in any
-// order. Rows before the first change stay.
+// order. Rows that are there stay.
 bool Path::factorise() {
   const std::size_t count = swapped_.size();
   factor_.resize(count);
-  for (std::size_t i = std::min(changed_from_, count); i < count; ++i) {
+  for (std::size_t i = n_factorised_; i < count; ++i) {
     const std::size_t p = swapped_[i].place;
     const double sign = in_pivot(p) ? 1.0 : -1.0;
     std::vector<double>& row = factor_[i];
     row.resize(i + 1);
     for (std::size_t j = 0; j < i; ++j) {
-      double value = sign * swapped_[j].column[p];
-      for (std::size_t k = 0; k < j; ++k) value -= row[k] * factor_[j][k];
-      row[j] = value;  // L D so far
+      // L D so far
+      row[j] = sign * swapped_[j].column[p] - loops().dot(j, row.data(), factor_[j].data());
     }
     double pivot = sign * swapped_[i].column[p];
     const double size = std::abs(pivot);
@@ -256,15 +252,40 @@ bool Path::factorise() {
     row[i] = pivot;
     if (!(-sign * pivot > kSmallestPivot * size)) return false;
   }
-  changed_from_ = count;
+  n_factorised_ = count;
   return true;
+}
+
+// Without row and column i the rest is L D L' + d w w', with w and d of column i (Gill, Golub,
+// Murray & Saunders, "Methods for modifying matrix factorizations", Math. Comp. 28, 1974, method
+// C1).
+void Path::drop_from_factor(std::size_t i) {
+  const std::size_t count = factor_.size();
+  std::vector<double> w;
+  for (std::size_t r = i + 1; r < count; ++r) w.push_back(factor_[r][i]);
+  double d = factor_[i][i];
+  factor_.erase(factor_.begin() + static_cast<std::ptrdiff_t>(i));
+  for (std::size_t r = i; r + 1 < count; ++r) {
+    factor_[r].erase(factor_[r].begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  for (std::size_t j = i; j + 1 < count; ++j) {
+    const double p = w[j - i];
+    const double before = factor_[j][j];
+    const double after = before + d * p * p;
+    const double share = d * p / after;
+    d *= before / after;
+    factor_[j][j] = after;
+    for (std::size_t r = j + 1; r + 1 < count; ++r) {
+      w[r - i] -= p * factor_[r][j];
+      factor_[r][j] += share * w[r - i];
+    }
+  }
+  n_factorised_ = factor_.size();
 }
 
 void Path::solve(std::vector<double>& x) const {
   const std::size_t count = x.size();
-  for (std::size_t i = 0; i < count; ++i) {
-    for (std::size_t j = 0; j < i; ++j) x[i] -= factor_[i][j] * x[j];
-  }
+  for (std::size_t i = 0; i < count; ++i) x[i] -= loops().dot(i, factor_[i].data(), x.data());
   for (std::size_t i = 0; i < count; ++i) x[i] /= factor_[i][i];
   for (std::size_t i = count; i-- > 0;) {
     for (std::size_t j = 0; j < i; ++j) x[j] -= factor_[i][j] * x[i];

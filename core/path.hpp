@@ -42,7 +42,8 @@ class PathColumns {
 // Columns that somebody has made.
 class GivenColumns final : public PathColumns {
  public:
-  // `columns`: each with the offset, then an entry for each place. `column_of` a place, -1 for none.
+  // `columns`: each with the offset, then an entry for each place. `column_of` a place, -1 for
+  // none.
   GivenColumns(const double* columns, std::span<const std::int32_t> column_of)
       : columns_(columns), column_of_(column_of) {}
   const double* at(std::size_t place) override {
@@ -85,6 +86,7 @@ class Path {
   // Follows the path, and looks at the first places only on the way.
   Kind leave(const Leaving& leaving, std::size_t n_near);
 
+  bool leaves(std::size_t p) const { return leaves_[p] != 0; }
   double b_of(std::size_t p) const { return in_pivot(p) ? output_[p] : input_[p]; }
   // T has a ridge, the kernel has none.
   double true_u(std::size_t p) const;
@@ -128,6 +130,7 @@ class Path {
   bool swap(std::size_t p, bool rises);
   void put_back(std::size_t i, bool rises);
   bool factorise();
+  void drop_from_factor(std::size_t i);
   void solve(std::vector<double>& x) const;
   void find_far_outputs();
   bool any_is_free() const;
@@ -143,13 +146,13 @@ class Path {
   std::vector<double> output_, input_, low_, high_, rate_;
 
   Leaving leaving_;
-  std::vector<char> leaves_;             // by place
+  std::vector<char> leaves_;              // by place
   std::vector<std::size_t> left_places_;  // whose marks are set
   std::size_t n_near_ = 0;
   std::vector<Swapped> swapped_;
   std::vector<std::size_t> touched_;         // places whose inputs may have changed
   std::vector<std::vector<double>> factor_;  // rows of L, with D on the diagonal
-  std::size_t changed_from_ = 0;
+  std::size_t n_factorised_ = 0;             // of these
   std::size_t missing_ = 0;
   std::int64_t n_swapped_ = 0;
 

@@ -206,10 +206,18 @@ def follow_paths(problem: Problem, solution: Solution, order: Annotated[NDArray[
     The optima that a solution moves to when the variable at one of the places `leaving` goes to zero, for each of them. `order` has the variables by place. Rows of `columns` are changes of the offset and at every place with the input of one; column_of says of which, with -1 for none.
     """
 
+class PathMemory:
+    """Memory of the paths of several problems."""
+
+    def __init__(self) -> None: ...
+
+    def clear(self) -> None:
+        """Takes the memory from paths that are there, for others."""
+
 class FoldPaths:
     """Paths on which the rows of a fold leave the solution on all rows."""
 
-    def __init__(self, store: KernelStore, problem: Problem, solution: Solution, bytes: int) -> None: ...
+    def __init__(self, store: KernelStore, problem: Problem, solution: Solution, bytes: int, memory: PathMemory) -> None: ...
 
     @property
     def available(self) -> bool: ...

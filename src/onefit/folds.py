@@ -54,7 +54,7 @@ LEAST_VARIABLES = 600
 MANY_FOLDS = 20
 
 # So many folds are followed from the fit on all rows, whose matrix takes as long as the fit.
-FOLLOWED_FOLDS = 50
+FOLLOWED_FOLDS = 30
 
 # Folds are solved so many problems for each thread at a time, and so many folds are followed.
 PROBLEMS_PER_THREAD = 4
@@ -104,11 +104,15 @@ def choose(seeding: str, n_folds: int, n_variables: int, share: float) -> Strate
 
 
 def solve_full(
-    store: _core.KernelStore, problems: Problems, settings: Settings, strategy: Strategy
+    store: _core.KernelStore,
+    problems: Problems,
+    settings: Settings,
+    strategy: Strategy | None = None,
 ) -> tuple[Neighbours, FoldWork]:
     """Solve the problems on all rows, as neighbours of the folds."""
     began, entries = perf_counter(), store.entries_evaluated
-    solutions = solve(store, problems, tighter(settings) if strategy.follows else settings)
+    follows = strategy is not None and strategy.follows
+    solutions = solve(store, problems, tighter(settings) if follows else settings)
     work = FoldWork(
         n_iter=sum(s.n_iter for s in solutions),
         kernel_entries=store.entries_evaluated - entries,
@@ -168,9 +172,16 @@ def solve_folds(
 
 
 def follow(
-    store: _core.KernelStore, neighbours: Neighbours, strategy: Strategy, settings: Settings
+    store: _core.KernelStore,
+    neighbours: Neighbours,
+    strategy: Strategy,
+    settings: Settings,
+    memory: _core.PathMemory | None = None,
 ) -> FollowedFolds | None:
-    """The paths from these neighbours, if the strategy follows them."""
+    """The paths from these neighbours, if the strategy follows them.
+
+    They take memory of their own, or the one that others have left.
+    """
     if not strategy.follows:
         return None
     fitted = {
@@ -178,7 +189,11 @@ def follow(
         for k, solved in neighbours.items()
         if solved.store is store and solved.solution.free_rows
     }
-    return FollowedFolds(store, fitted, settings)
+    if memory is None:
+        memory = _core.PathMemory()
+    else:
+        memory.clear()
+    return FollowedFolds(store, fitted, settings, memory)
 
 
 def solve_together(
@@ -276,9 +291,7 @@ def _solve_tasks(
     for k, tasks in tasks_of.items():
         for t, end in zip(tasks, followed.ends(k, [bounds[t] for t in tasks]), strict=True):
             ended[t] = end
-    open_ones = [
-        t for t, s in enumerate(ended) if s is None or s.status != _core.Status.converged
-    ]
+    open_ones = [t for t, s in enumerate(ended) if s is None or s.status != _core.Status.converged]
     solved = solve_parts(
         store,
         [problems[numbers[t]] for t in open_ones],

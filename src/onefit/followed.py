@@ -47,8 +47,9 @@ class FollowedFolds:
         store: _core.KernelStore,
         fitted: Mapping[int, tuple[_core.Problem, _core.Solution]],
         settings: Settings,
+        memory: _core.PathMemory,
     ) -> None:
-        self._store, self._settings = store, settings
+        self._store, self._settings, self._memory = store, settings, memory
         self._fitted = fitted if can_follow(settings) else {}
         self._paths: dict[int, _core.FoldPaths] = {}
 
@@ -59,6 +60,7 @@ class FollowedFolds:
         with blas_threads(self._settings.threads):
             if number not in self._paths:
                 room = int(SHARE_OF_SPARE * self._store.spare_bytes / len(self._fitted))
-                self._paths[number] = _core.FoldPaths(self._store, *self._fitted[number], room)
+                given = (self._store, *self._fitted[number], room, self._memory)
+                self._paths[number] = _core.FoldPaths(*given)
             paths = self._paths[number]
             return paths.ends(list(bounds), self._settings.tol, self._settings.threads)

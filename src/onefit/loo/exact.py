@@ -105,8 +105,7 @@ class LeaveOneOutFit:
         self._problems = [problem.to_core() for problem in self.whole.problems]
         self._kernel = SharedKernel(self.machine, self.X, self.whole.order)
         self._store = self._kernel.store(self._kernel.of_all)
-        given = (self._store, self._problems, self._settings, self._strategy)
-        self._solved, self.full_work = solve_full(*given)
+        self._solved, self.full_work = solve_full(self._store, self._problems, self._settings)
         self.full = self._full_values()
 
     # ---- rows and their problems ----------------------------------------------------------------

@@ -200,6 +200,7 @@ def _pairs_in_turn(crossfit: CrossFit, bounds: Floats) -> Iterator[_Solved]:
     pairs = class_pairs(len(starts) - 1)
     meter = Meter(len(pairs), f"{type(machine).__name__}, pair of classes", crossfit.progress)
     at_a_time = -(-PROBLEMS_PER_THREAD * settings.threads // len(bounds))
+    memory = _core.PathMemory()
     try:
         for first in range(0, len(pairs), at_a_time):
             problems = crossfit.problems[first : first + at_a_time]
@@ -207,7 +208,7 @@ def _pairs_in_turn(crossfit: CrossFit, bounds: Floats) -> Iterator[_Solved]:
             if crossfit.full_work is not None:
                 neighbours, full = solve_full(store, problems, settings, crossfit.strategy)
                 crossfit.full_work.add(full)
-            followed = follow(store, neighbours, crossfit.strategy, settings)
+            followed = follow(store, neighbours, crossfit.strategy, settings, memory)
             given = (problems, neighbours, crossfit.strategy, settings, followed)
             solved, ended, took = solve_together(store, list(bounds), *given)
             converged.append(ended.reshape(len(bounds), -1))
