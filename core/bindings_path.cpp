@@ -64,7 +64,7 @@ std::vector<PathEnd> paths_from_python(const Problem& problem, const Solution& s
 }
 
 std::unique_ptr<FoldPaths> fold_paths(KernelStore& store, const Problem& problem,
-                                      const Solution& solution, std::size_t bytes,
+                                      const Solution& solution, std::size_t bytes, double products,
                                       PathMemory& memory) {
   check_rows(store, problem.rows);
   if (solution.beta.size() != problem.size() || solution.gradient.size() != problem.size()) {
@@ -74,7 +74,8 @@ std::unique_ptr<FoldPaths> fold_paths(KernelStore& store, const Problem& problem
   std::unique_ptr<FoldPaths> paths;
   {
     const nb::gil_scoped_release release;
-    paths = std::make_unique<FoldPaths>(store, problem, solution, bytes, memory, interrupt);
+    paths = std::make_unique<FoldPaths>(store, problem, solution, PathLimits{bytes, products},
+                                        memory, interrupt);
   }
   interrupt.rethrow();
   return paths;
@@ -138,9 +139,9 @@ void bind_paths(nb::module_& m) {
 
   nb::class_<FoldPaths>(m, "FoldPaths",
                         "Paths on which the rows of a fold leave the solution on all rows.")
-      .def(nb::new_(&fold_paths), "store"_a, "problem"_a, "solution"_a, "bytes"_a, "memory"_a,
-           nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>(),
-           nb::keep_alive<1, 6>())
+      .def(nb::new_(&fold_paths), "store"_a, "problem"_a, "solution"_a, "bytes"_a, "products"_a,
+           "memory"_a, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>(),
+           nb::keep_alive<1, 7>())
       .def_prop_ro("available", &FoldPaths::available)
       .def("ends", &ends_of_folds, "bounds"_a, "tol"_a, "threads"_a = 1,
            "Where the rows of each fold whose bound is 0 have left: a solution, converged if its "

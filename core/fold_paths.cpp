@@ -23,8 +23,9 @@ constexpr double kLeastNear = 0.2;
 constexpr double kLikely = 0.1;
 constexpr std::size_t kAtATime = 16;
 
-// Kernel rows that are multiplied at a time.
+// Kernel rows, and columns, that are multiplied at a time.
 constexpr std::size_t kRowsAtATime = 64;
+constexpr std::size_t kColumns = 256;
 
 // With more free variables an inverse takes longer than an interrupt may wait.
 constexpr std::size_t kMostFree = 2000;
@@ -78,7 +79,7 @@ struct FoldPaths::Fold {
 };
 
 FoldPaths::FoldPaths(KernelStore& store, const Problem& problem, const Solution& solution,
-                     std::size_t bytes, PathMemory& memory, Interrupt& interrupt)
+                     const PathLimits& limits, PathMemory& memory, Interrupt& interrupt)
     : store_(store), problem_(problem), solution_(solution), memory_(memory) {
   const std::size_t n = problem.size();
   if (problem.split != n || !problem.start.empty()) return;
@@ -94,7 +95,11 @@ FoldPaths::FoldPaths(KernelStore& store, const Problem& problem, const Solution&
     }
   }
   n_free_ = order_.size();
-  if (n_free_ == 0 || n_free_ > kMostFree || 3 * n_free_ * n_free_ * sizeof(double) > bytes) return;
+  const std::size_t square = n_free_ * n_free_;
+  if (n_free_ == 0 || n_free_ > kMostFree || 3 * square * sizeof(double) > limits.bytes ||
+      static_cast<double>(square) * static_cast<double>(n_free_) > limits.products) {
+    return;
+  }
   const std::vector<std::int32_t> free_rows = rows_;
   Workspace& scratch = memory.scratch;
   scratch.clear();
@@ -132,12 +137,16 @@ FoldPaths::FoldPaths(KernelStore& store, const Problem& problem, const Solution&
   const std::size_t m = order_.size();
   const std::size_t n_others = others.size();
   const std::size_t fixed = n_free_ * (3 * n_free_ + n_others + m) * sizeof(double);
-  if (fixed >= bytes) return;
-  room_ = (bytes - fixed) / (m * sizeof(double));
+  if (fixed >= limits.bytes) return;
+  if (static_cast<double>(n_free_ * m) * static_cast<double>(n_free_ + likely) > limits.products) {
+    return;
+  }
+  room_ = (limits.bytes - fixed) / (m * sizeof(double));
   columns_ = std::vector<std::atomic<const double*>>(m);
 
   across_ = memory.kept.take<double>(n_others * n_free_);
-  Gathered(store, std::span(rows_).subspan(n_free_)).rows(std::span(free_rows), across_);
+  others_.emplace(store, std::span(rows_).subspan(n_free_));
+  others_->rows(std::span(free_rows), across_);
 
   offset_across_.assign(n_others, corner_);
   for (std::size_t p = 0; p < n_free_; ++p) {
@@ -146,9 +155,9 @@ FoldPaths::FoldPaths(KernelStore& store, const Problem& problem, const Solution&
     for (std::size_t j = 0; j < n_others; ++j) offset_across_[j] += border * entries[j];
   }
   of_free_ = memory.kept.take<double>(n_free_ * m);
-  for (std::size_t first = 0; first < n_free_; first += 256) {
+  for (std::size_t first = 0; first < n_free_; first += kColumns) {
     if (interrupt.requested()) return;
-    product(n_others, std::min<std::size_t>(256, n_free_ - first), n_free_, across_, n_others,
+    product(n_others, std::min(kColumns, n_free_ - first), n_free_, across_, n_others,
             free.inverse + first * n_free_, n_free_, of_free_ + first * m + n_free_, m);
   }
   for (std::size_t p = 0; p < n_free_; ++p) {
@@ -158,8 +167,8 @@ FoldPaths::FoldPaths(KernelStore& store, const Problem& problem, const Solution&
     for (std::size_t j = n_free_; j < m; ++j) column[j] += border_[p];
     columns_[p] = column;
   }
-  for (std::size_t first = 0; first < likely && !interrupt.requested(); first += 256) {
-    make_columns(n_free_ + first, std::min<std::size_t>(256, likely - first));
+  for (std::size_t first = 0; first < likely && !interrupt.requested(); first += kColumns) {
+    make_columns(n_free_ + first, std::min(kColumns, likely - first));
   }
   available_ = true;
 }
@@ -195,8 +204,7 @@ void FoldPaths::make_columns(std::size_t first, std::size_t count) {
   product(n_others, count, n_free_, across_, n_others, weights.data(), n_free_, columns + n_free_,
           m);
   std::vector<float> entries(count * n_others);
-  Gathered(store_, std::span(rows_).subspan(n_free_))
-      .rows(std::span<const std::int32_t>(rows_).subspan(first, count), entries.data());
+  others_->rows(std::span<const std::int32_t>(rows_).subspan(first, count), entries.data());
   for (std::size_t c = 0; c < count; ++c) {
     double* column = columns + c * m;
     for (std::size_t p = 0; p < n_free_; ++p) column[p] = -weights[c * n_free_ + p];

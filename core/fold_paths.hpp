@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "free_set.hpp"
+#include "gathered.hpp"
 #include "interrupt.hpp"
 #include "path.hpp"
 #include "problem.hpp"
@@ -35,12 +36,18 @@ struct PathMemory {
   Workspace scratch;
 };
 
+// What the matrix may take.
+struct PathLimits {
+  std::size_t bytes;
+  double products;  // of two numbers
+};
+
 class FoldPaths final : private PathColumns {
  public:
   // From a solution of a problem with one group; there are paths if it has free variables and the
-  // matrix takes no more than `bytes` of the memory, which lives as long as they do.
-  FoldPaths(KernelStore& store, const Problem& problem, const Solution& solution, std::size_t bytes,
-            PathMemory& memory, Interrupt& interrupt);
+  // matrix is within the limits. The memory lives as long as they do.
+  FoldPaths(KernelStore& store, const Problem& problem, const Solution& solution,
+            const PathLimits& limits, PathMemory& memory, Interrupt& interrupt);
 
   bool available() const { return available_; }
   std::size_t n_rows() const { return store_.size(); }
@@ -76,6 +83,7 @@ class FoldPaths final : private PathColumns {
   double* across_ = nullptr;           // K of the others with the free ones, free one by free one
   std::vector<double> offset_across_;  // the part of B [1'; K] that is the offset's
   double* of_free_ = nullptr;          // columns of the free variables
+  std::optional<Gathered> others_;     // kernel entries with the others
   std::size_t room_ = 0;               // for so many more columns
   std::vector<std::atomic<const double*>> columns_;
   std::mutex mutex_;

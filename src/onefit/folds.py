@@ -129,6 +129,7 @@ def solve_folds(
     strategy: Strategy,
     settings: Settings,
     at_a_time: int = 1,
+    n_folds: int = 1,
 ) -> Iterator[SolvedFold]:
     """Solve every fold in turn, from these neighbours or from the fold before.
 
@@ -149,7 +150,7 @@ def solve_folds(
         if not strategy.in_core:
             solutions = _solve_from_proposals(batch, problems, neighbours, strategy, settings)
         else:
-            followed = followed or follow(store, neighbours, strategy, settings)
+            followed = followed or follow(store, neighbours, n_folds, strategy, settings)
             solutions = _solve_in_core(batch, problems, neighbours, followed, settings)
         spent = [solution.n_iter for solution in solutions]
         if strategy.source is not Source.NOTHING:
@@ -174,11 +175,12 @@ def solve_folds(
 def follow(
     store: _core.KernelStore,
     neighbours: Neighbours,
+    n_folds: int,
     strategy: Strategy,
     settings: Settings,
     memory: _core.PathMemory | None = None,
 ) -> FollowedFolds | None:
-    """The paths from these neighbours, if the strategy follows them.
+    """The paths of so many folds from these neighbours, if the strategy follows them.
 
     They take memory of their own, or the one that others have left.
     """
@@ -193,7 +195,7 @@ def follow(
         memory = _core.PathMemory()
     else:
         memory.clear()
-    return FollowedFolds(store, fitted, settings, memory)
+    return FollowedFolds(store, fitted, n_folds, settings, memory)
 
 
 def solve_together(

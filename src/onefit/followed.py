@@ -28,6 +28,10 @@ LEAST_TOL = 1e-5
 # Of what the store's budget leaves, matrices may take this share.
 SHARE_OF_SPARE = 0.5
 
+# The matrix may take so many products for each variable that the iterations of the folds would look
+# at, if each took as many as the fit on all rows: those of a matrix are made several at a time.
+PRODUCTS_PER_LOOK = 4
+
 
 def can_follow(settings: Settings) -> bool:
     """Whether paths are of use at this tolerance, and nobody counts iterations."""
@@ -46,10 +50,12 @@ class FollowedFolds:
         self,
         store: _core.KernelStore,
         fitted: Mapping[int, tuple[_core.Problem, _core.Solution]],
+        n_folds: int,
         settings: Settings,
         memory: _core.PathMemory,
     ) -> None:
         self._store, self._settings, self._memory = store, settings, memory
+        self._n_folds = n_folds
         self._fitted = fitted if can_follow(settings) else {}
         self._paths: dict[int, _core.FoldPaths] = {}
 
@@ -59,8 +65,17 @@ class FollowedFolds:
             return [None] * len(bounds)
         with blas_threads(self._settings.threads):
             if number not in self._paths:
-                room = int(SHARE_OF_SPARE * self._store.spare_bytes / len(self._fitted))
-                given = (self._store, *self._fitted[number], room, self._memory)
-                self._paths[number] = _core.FoldPaths(*given)
+                self._paths[number] = self._paths_of(*self._fitted[number])
             paths = self._paths[number]
             return paths.ends(list(bounds), self._settings.tol, self._settings.threads)
+
+    def _paths_of(self, problem: _core.Problem, solution: _core.Solution) -> _core.FoldPaths:
+        looks = self._n_folds * solution.n_iter * len(problem)
+        return _core.FoldPaths(
+            self._store,
+            problem,
+            solution,
+            bytes=int(SHARE_OF_SPARE * self._store.spare_bytes / len(self._fitted)),
+            products=float(PRODUCTS_PER_LOOK * looks),
+            memory=self._memory,
+        )

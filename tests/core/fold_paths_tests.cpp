@@ -66,10 +66,10 @@ Solution solved(KernelStore& store, const Problem& problem, double tol) {
 std::vector<std::optional<Solution>> ends_of(const Case& c, KernelStore& store,
                                              const Solution& full, std::size_t bytes,
                                              const std::vector<std::vector<double>>& bounds,
-                                             std::size_t threads) {
+                                             std::size_t threads, double products = 1e9) {
   PathMemory memory;
   NeverInterrupt never;
-  FoldPaths paths(store, c.problem, full, bytes, memory, never);
+  FoldPaths paths(store, c.problem, full, {bytes, products}, memory, never);
   const std::vector<std::span<const double>> views(bounds.begin(), bounds.end());
   return paths.ends(views, kTol, threads, never);
 }
@@ -130,6 +130,8 @@ TEST(what_is_no_path_has_no_end) {
   CHECK(ends[0] && !ends[1] && !ends[2]);
   // No room for the matrix.
   CHECK(!ends_of(c, *store, full, 1000, {c.bounds_of(0, 10)}, 1)[0]);
+  // No time for it.
+  CHECK(!ends_of(c, *store, full, kPlenty, {c.bounds_of(0, 10)}, 1, 100.0)[0]);
   // Room for columns of free variables alone: paths that need others have no end.
   const auto n_free =
       static_cast<std::size_t>(std::ranges::count_if(c.problem.rows, [&](std::int32_t i) {
@@ -163,9 +165,9 @@ TEST(an_interrupt_ends_paths) {
   PathMemory memory;
   NeverInterrupt never;
   Stopped stopped;
-  const FoldPaths interrupted(*store, c.problem, full, kPlenty, memory, stopped);
+  const FoldPaths interrupted(*store, c.problem, full, {kPlenty, 1e9}, memory, stopped);
   CHECK(!interrupted.available());
-  FoldPaths paths(*store, c.problem, full, kPlenty, memory, never);
+  FoldPaths paths(*store, c.problem, full, {kPlenty, 1e9}, memory, never);
   CHECK(paths.available());
   const std::vector<double> bounds = c.bounds_of(0, 10);
   const std::vector<std::span<const double>> views{bounds};

@@ -160,7 +160,7 @@ def _folds_in_turn(crossfit: CrossFit, bounds: Floats) -> Iterator[_Solved]:
     settings, problems = crossfit.settings, crossfit.problems
     store = crossfit.kernel.store(crossfit.kernel.of_all)
     neighbours = crossfit.neighbours()
-    followed = follow(store, neighbours, crossfit.strategy, settings)
+    followed = follow(store, neighbours, len(bounds), crossfit.strategy, settings)
     at_a_time = -(-PROBLEMS_PER_THREAD * settings.threads // len(problems))
     if len(store) <= MOST_ROWS:
         at_a_time = max(at_a_time, MOST_VARIABLES // sum(map(len, problems)))
@@ -208,7 +208,7 @@ def _pairs_in_turn(crossfit: CrossFit, bounds: Floats) -> Iterator[_Solved]:
             if crossfit.full_work is not None:
                 neighbours, full = solve_full(store, problems, settings, crossfit.strategy)
                 crossfit.full_work.add(full)
-            followed = follow(store, neighbours, crossfit.strategy, settings, memory)
+            followed = follow(store, neighbours, len(bounds), crossfit.strategy, settings, memory)
             given = (problems, neighbours, crossfit.strategy, settings, followed)
             solved, ended, took = solve_together(store, list(bounds), *given)
             converged.append(ended.reshape(len(bounds), -1))

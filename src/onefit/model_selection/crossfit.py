@@ -137,7 +137,8 @@ class CrossFit:
         neighbours = self.neighbours()
         begun: deque[Begun] = deque()
         folds = self._begin(begun)
-        for solved in solve_folds(folds, self.problems, neighbours, self.strategy, self.settings):
+        given = (self.problems, neighbours, self.strategy, self.settings)
+        for solved in solve_folds(folds, *given, n_folds=len(self.splits)):
             while begun[0].error is not None:
                 yield self._failed(begun.popleft())
             fold = begun.popleft()
