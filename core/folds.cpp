@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <numeric>
 #include <utility>
 
 #include "active.hpp"
@@ -56,30 +58,39 @@ double share_of(double amount, std::vector<double> room) {
 
 Problem with_bounds(const Problem& all, std::span<const double> c) {
   Problem fold;
+  with_bounds(all, c, fold);
+  return fold;
+}
+
+void with_bounds(const Problem& all, std::span<const double> c, Problem& fold) {
   fold.rows = all.rows;
   fold.linear = all.linear;
   fold.kink = all.kink;
   fold.split = all.split;
+  fold.start.clear();
+  fold.start_gradient.clear();
+  fold.sign_of.reset();
   const std::size_t n = all.size();
   fold.lower.resize(n);
   fold.upper.resize(n);
-  double before = 0.0;
-  double now = 0.0;
   for (std::size_t v = 0; v < n; ++v) {
     const double bound = c[static_cast<std::size_t>(all.rows[v])];
     fold.lower[v] = all.lower[v] < 0.0 ? -bound : 0.0;
     fold.upper[v] = all.upper[v] > 0.0 ? bound : 0.0;
+  }
+  if (all.start.empty()) return;
+  double before = 0.0;
+  double now = 0.0;
+  for (std::size_t v = 0; v < n; ++v) {
     before += all.upper[v] - all.lower[v];
     now += fold.upper[v] - fold.lower[v];
   }
-  if (all.start.empty()) return fold;
   fold.start.assign(n, 0.0);
   for (const Group group : groups_of(all)) {
     const double share = before > 0.0 ? now / before : 0.0;
     fill(fold, group, sum(all.start, group) * share, fold.start);
   }
   fold.start_gradient = all.start_gradient;  // given where K b is 0, as it then is here
-  return fold;
 }
 
 void make_feasible(const Problem& problem, const std::vector<bool>& first,
@@ -141,22 +152,36 @@ std::vector<double> average_start(const Problem& problem, const Solution& solved
 std::vector<Solution> solve_folds(KernelStore& store, const std::vector<FoldProblem>& problems,
                                   bool same_kernel, const Settings& settings, std::size_t threads,
                                   Interrupt& interrupt) {
-  const auto one = [&](std::size_t k, const Settings& inner, std::size_t scratch, Interrupt& part) {
-    Problem fold = with_bounds(*problems[k].all, problems[k].bounds);
-    fold.sign_of = problems[k].sign_of;
-    if (const Solution* solved = problems[k].solved) {
+  // Folds of the same problem one after another: they need the same rows of the store.
+  std::vector<std::size_t> order(problems.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, std::less<>{}, [&](std::size_t k) { return problems[k].all; });
+
+  const auto one = [&](std::size_t k, const Settings& inner, std::size_t scratch, Interrupt& part,
+                       SmoMemory& memory) {
+    const FoldProblem& given = problems[order[k]];
+    Problem& fold = memory.problem;
+    with_bounds(*given.all, given.bounds, fold);
+    fold.sign_of = given.sign_of;
+    if (const Solution* solved = given.solved) {
       fold.start = average_start(fold, *solved);
       fold.start_gradient.clear();
       if (same_kernel) {
         std::vector<double> change = fold.start;
         for (std::size_t v = 0; v < change.size(); ++v) change[v] -= solved->beta[v];
         fold.start_gradient = solved->gradient;
-        shift_gradient(store, fold.rows, change.data(), part, fold.start_gradient.data());
+        memory.activate(store, fold.rows, fold.split, scratch);
+        shift_gradient(memory.active, change.data(), part, memory.changes,
+                       fold.start_gradient.data());
       }
     }
-    return solve(store, fold, inner, scratch, part);
+    return solve(store, fold, inner, scratch, part, memory);
   };
-  return in_parallel(store, problems.size(), one, settings, threads, interrupt);
+  std::vector<Solution> sorted =
+      in_parallel(store, problems.size(), one, settings, threads, interrupt);
+  std::vector<Solution> solutions(sorted.size());
+  for (std::size_t k = 0; k < sorted.size(); ++k) solutions[order[k]] = std::move(sorted[k]);
+  return solutions;
 }
 
 }  // namespace onefit

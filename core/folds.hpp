@@ -21,6 +21,7 @@ namespace onefit {
 // The problem with another bound c for each row of the store, to be started cold. Sums that are not
 // 0 (those of nu) are a share of all bounds, and remain so.
 Problem with_bounds(const Problem& all, std::span<const double> c);
+void with_bounds(const Problem& all, std::span<const double> c, Problem& fold);
 
 // Brings beta within the bounds and to the sums of the problem's start. What a sum lacks is spread
 // evenly: over the variables of `first` as far as they have room, then over those that are not 0,

@@ -2,20 +2,19 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <type_traits>
 
-#include "active.hpp"
 #include "gap_watch.hpp"
 #include "kkt.hpp"
-#include "likely_rows.hpp"
 #include "newton.hpp"
 #include "precise.hpp"
 #include "progress_watch.hpp"
 #include "selection.hpp"
 #include "sign_watch.hpp"
+#include "smo_memory.hpp"
 
 namespace onefit {
 namespace {
@@ -40,7 +39,7 @@ enum class End { GapReached, MaxIter, Stalled, EntriesTooCoarse, Interrupted, Si
 class Smo {
  public:
   Smo(KernelStore& store, const Problem& problem, const Settings& settings,
-      std::size_t scratch_bytes, Interrupt& interrupt)
+      std::size_t scratch_bytes, Interrupt& interrupt, SmoMemory& memory)
       : store_(store),
         problem_(problem),
         settings_(settings),
@@ -49,20 +48,23 @@ class Smo {
         n_(problem.size()),
         beta_(problem.start),
         gradient_(problem.start_gradient),
-        variable_(n_),
-        up_(n_ + kBurstPad),
-        low_(n_ + kBurstPad),
-        diagonal_(n_ + kBurstPad),
-        zeros_(n_) {
+        memory_(memory) {
     if (beta_.empty()) beta_.assign(n_, 0.0);
-    known_at_ = beta_;
     seeded_ = !gradient_.empty();
-    if (gradient_.empty()) {
+    if (seeded_) {
+      known_at_ = beta_;
+    } else {
       known_at_.assign(n_, 0.0);
       gradient_ = problem.linear;
     }
-    columns_.reserve(n_);
+    variable_.resize(n_);
+    up_.resize(n_ + kBurstPad);
+    low_.resize(n_ + kBurstPad);
+    zeros_.resize(n_);
+    memory_.columns.reserve(n_);
     also_.reserve(kQueries);
+    memory_.likely.clear();
+    set_all_active();
   }
 
   Solution run() {
@@ -70,11 +72,12 @@ class Smo {
     bool wide = store_.size() <= kFewRows || !float_suffices(settings_.tol);
     for (;;) {
       reached_.reset();
-      activate_all();
-      End end = wide ? iterate(gradient64_, settings_.tol) : iterate(gradient32_, settings_.tol);
+      activate_all(wide);
+      End end = wide ? iterate(memory_.gradient64, settings_.tol)
+                     : iterate(memory_.gradient32, settings_.tol);
       const bool shrunk = active_.size() < n_;
       if (wide && !shrunk) {
-        gradient_.assign(gradient64_.data(), gradient64_.data() + n_);
+        gradient_.assign(memory_.gradient64.data(), memory_.gradient64.data() + n_);
         known_at_ = beta_;
       } else if (end != End::Interrupted && !refresh_gradient()) {
         end = End::Interrupted;
@@ -89,7 +92,7 @@ class Smo {
       }
       reached_ = conditions<float>(problem_, beta_, gradient_);
       if (reached_->gap() < settings_.tol) {
-        const bool hidden = rounding_hides(settings_.tol, beta_, largest_diagonal());
+        const bool hidden = rounding_hides(settings_.tol, reached_->squares, largest_diagonal());
         return hidden && can_solve_precisely(n_) ? solve_more_precisely()
                                                  : finish(Status::Converged);
       }
@@ -117,49 +120,61 @@ class Smo {
   // gradient = p - K beta in double precision, from the kernel rows of the variables that have
   // changed since it was known last (`known_at_`); false when interrupted.
   bool refresh_gradient() {
-    ActiveSet all;
-    all.set(store_, problem_.rows, problem_.split, 0);
-    std::vector<std::size_t> changed;
-    std::vector<double> coef;
+    Changes& changes = memory_.changes;
+    changes.clear();
     for (std::size_t v = 0; v < n_; ++v) {
-      if (beta_[v] == known_at_[v]) continue;
-      changed.push_back(v);
-      coef.push_back(known_at_[v] - beta_[v]);
+      if (beta_[v] != known_at_[v]) changes.add(v, known_at_[v] - beta_[v]);
     }
+    if (changes.positions.empty()) return true;
     known_at_ = beta_;
-    return add_rows(all, changed, coef, settings_.threads, interrupt_, gradient_.data());
+    return add_rows(all_rows(), changes.positions, changes.amounts, settings_.threads, interrupt_,
+                    gradient_.data());
+  }
+
+  // The rows of all variables.
+  ActiveSet& all_rows() {
+    if (active_.size() == n_) return active_;
+    memory_.all.set(store_, problem_.rows, problem_.split, 0);
+    memory_.all.note_rows();
+    return memory_.all;
   }
 
   // ---- the active set ---------------------------------------------------------------------------
 
-  void activate_all() {
-    for (std::size_t v = 0; v < n_; ++v) variable_[v] = static_cast<std::int32_t>(v);
-    set_active(n_, problem_.split);
-    gradient32_.at_least(n_ + kBurstPad);
-    gradient64_.at_least(n_ + kBurstPad);
-    std::fill_n(gradient32_.data() + n_, kBurstPad, 0.0F);
-    std::fill_n(gradient64_.data() + n_, kBurstPad, 0.0);
-    for (std::size_t v = 0; v < n_; ++v) {
-      gradient32_[v] = static_cast<float>(gradient_[v]);
-      gradient64_[v] = gradient_[v];
+  void activate_all(bool wide) {
+    set_all_active();
+    loops().shifts(n_, beta_.data(), problem_.lower.data(), problem_.upper.data(), problem_.kink,
+                   up_.data(), low_.data());
+    if (wide) {
+      copy_gradient(memory_.gradient64);
+    } else {
+      copy_gradient(memory_.gradient32);
     }
+  }
+
+  template <class G>
+  void copy_gradient(Buffer<G>& to) const {
+    to.at_least(n_ + kBurstPad);
+    std::transform(gradient_.begin(), gradient_.end(), to.data(),
+                   [](double g) { return static_cast<G>(g); });
+    std::fill_n(to.data() + n_, kBurstPad, G{0});
+  }
+
+  void set_all_active() {
+    std::iota(variable_.begin(), variable_.end(), 0);
+    memory_.activate(store_, problem_.rows, problem_.split, scratch_bytes_);
   }
 
   // Makes variable_[0 .. count) the active set; the first `split` of them are the first group.
   void set_active(std::size_t count, std::size_t split) {
-    columns_.clear();
+    memory_.columns.clear();
     for (std::size_t p = 0; p < count; ++p) {
       const auto v = static_cast<std::size_t>(variable_[p]);
-      const std::int32_t row = problem_.rows[v];
-      columns_.push_back(row);
+      memory_.columns.push_back(problem_.rows[v]);
       up_[p] = up_shift<float>(problem_, v, beta_[v]);
       low_[p] = low_shift<float>(problem_, v, beta_[v]);
-      diagonal_[p] = store_.diagonal()[row];
     }
-    active_.set(store_, columns_, split, scratch_bytes_);
-    active_.note_rows();
-    parts_.clear();
-    for (const Segment& s : active_.segments()) parts_.push_back({s.first, s.size()});
+    memory_.activate(store_, memory_.columns, split, scratch_bytes_);
   }
 
   // Drops the variables that cannot be chosen now and are unlikely to be chosen later: those whose
@@ -207,10 +222,11 @@ class Smo {
   void fetch(const G* g, const GroupState<G>* groups, std::size_t position, const ActiveRow* keep,
              ActiveRow& out) {
     if (!active_.has(position)) {
-      likely_.choose(store_, active_, position, g, up_.data(), low_.data(), groups, n_iter_, also_);
+      memory_.likely.choose(store_, active_, position, g, up_.data(), low_.data(), groups, n_iter_,
+                            also_);
       until_poll_ = 0;  // evaluating a batch can take long: look at the interrupt after it
     }
-    active_.row(position, also_, settings_.threads, keep, out);
+    active_.row(position, also_, settings_.threads, {keep, keep == nullptr ? 0U : 1U}, out);
   }
 
   // ---- all free variables at once ---------------------------------------------------------------
@@ -240,7 +256,7 @@ class Smo {
       const std::size_t p = positions[k];
       const auto v = static_cast<std::size_t>(variable_[p]);
       also_.clear();
-      active_.row(p, also_, settings_.threads, nullptr, row);
+      active_.row(p, also_, settings_.threads, {}, row);
       active_.entries(row, positions, free.matrix.data() + k * count);
       free.add(problem_, v, beta_[v], static_cast<double>(g[p]) + static_cast<double>(up_[p]));
     }
@@ -289,7 +305,7 @@ class Smo {
     ActiveRow kept;
     ActiveRow row;
     smo.evaluated_ = smo.evaluated_ || !smo.active_.has(position);
-    if (keep != position) smo.active_.row(keep, {}, 1, nullptr, kept);
+    if (keep != position) smo.active_.row(keep, {}, 1, {}, kept);
     smo.fetch(b.g, groups, position, keep == position ? nullptr : &kept, row);
     if (smo.evaluated_) b.limit = 0;  // that can take long: look at the interrupt
   }
@@ -429,7 +445,12 @@ class Smo {
   }
 
   double largest_diagonal() const {
-    return static_cast<double>(*std::max_element(diagonal_.begin(), diagonal_.end() - kBurstPad));
+    if (active_.size() == n_) return static_cast<double>(memory_.largest_diagonal);
+    float largest = 0.0F;
+    for (const std::int32_t row : problem_.rows) {
+      largest = std::max(largest, store_.diagonal()[row]);
+    }
+    return static_cast<double>(largest);
   }
 
   Solution solve_more_precisely() {
@@ -458,25 +479,20 @@ class Smo {
   // Per variable.
   std::vector<double> beta_;
   std::vector<double> gradient_;  // at known_at_
-  std::vector<double> known_at_;
 
-  // Per active position.
-  std::vector<std::int32_t> variable_;
-  std::vector<float> up_;
-  std::vector<float> low_;
-  std::vector<float> diagonal_;
-  Buffer<float> gradient32_;
-  Buffer<double> gradient64_;
-  ActiveSet active_;
-  std::vector<BurstPart> parts_;  // its segments
+  // The memory, and parts of it.
+  SmoMemory& memory_;
+  std::vector<double>& known_at_ = memory_.known_at;
+  std::vector<std::int32_t>& variable_ = memory_.variable;
+  std::vector<float>& up_ = memory_.up;
+  std::vector<float>& low_ = memory_.low;
+  std::vector<float>& diagonal_ = memory_.diagonal;
+  ActiveSet& active_ = memory_.active;
+  std::vector<BurstPart>& parts_ = memory_.parts;
+  std::vector<std::int32_t>& also_ = memory_.also;
+  std::vector<float>& zeros_ = memory_.zeros;
 
-  // Work space, reserved once.
-  std::vector<std::int32_t> columns_;
-  LikelyRows likely_;
-  std::vector<std::int32_t> also_;
-  const std::vector<float> zeros_;  // for a sweep that only looks
-
-  std::optional<Conditions> reached_;  // at beta_, where they are known
+  std::optional<Judged> reached_;  // at beta_, where they are known
 
   bool seeded_ = false;  // whether the variables are near their optimum
   std::int64_t n_iter_ = 0;
@@ -491,8 +507,14 @@ class Smo {
 }  // namespace
 
 Solution solve(KernelStore& store, const Problem& problem, const Settings& settings,
+               std::size_t scratch_bytes, Interrupt& interrupt, SmoMemory& memory) {
+  return Smo(store, problem, settings, scratch_bytes, interrupt, memory).run();
+}
+
+Solution solve(KernelStore& store, const Problem& problem, const Settings& settings,
                std::size_t scratch_bytes, Interrupt& interrupt) {
-  return Smo(store, problem, settings, scratch_bytes, interrupt).run();
+  SmoMemory memory;
+  return solve(store, problem, settings, scratch_bytes, interrupt, memory);
 }
 
 }  // namespace onefit

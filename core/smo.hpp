@@ -21,7 +21,12 @@
 
 namespace onefit {
 
-// `scratch_bytes`: memory for compact copies of kernel rows.
+struct SmoMemory;
+
+// `scratch_bytes`: memory for compact copies of kernel rows. `memory` is what the problem before
+// was solved in, for those of one thread that are solved one after another.
+Solution solve(KernelStore& store, const Problem& problem, const Settings& settings,
+               std::size_t scratch_bytes, Interrupt& interrupt, SmoMemory& memory);
 Solution solve(KernelStore& store, const Problem& problem, const Settings& settings,
                std::size_t scratch_bytes, Interrupt& interrupt);
 

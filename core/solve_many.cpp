@@ -88,8 +88,9 @@ std::vector<Solution> solve_many(KernelStore& store, const std::vector<const Pro
                                  const Settings& settings, std::size_t threads, bool forget,
                                  Interrupt& interrupt) {
   Needs needs(store, problems, forget);
-  const auto one = [&](std::size_t k, const Settings& inner, std::size_t scratch, Interrupt& part) {
-    Solution solution = solve(store, *problems[k], inner, scratch, part);
+  const auto one = [&](std::size_t k, const Settings& inner, std::size_t scratch, Interrupt& part,
+                       SmoMemory& memory) {
+    Solution solution = solve(store, *problems[k], inner, scratch, part, memory);
     needs.done(*problems[k]);
     return solution;
   };
@@ -117,9 +118,10 @@ std::vector<Solution> in_parallel(KernelStore& store, std::size_t count, const S
   if (workers > 0) inner.threads = std::max<std::size_t>(1, threads / workers);
   std::atomic<double> total{0.0};  // share of the work that is done
   if (workers <= 1) {
+    SmoMemory memory;
     for (std::size_t k = 0; k < count && !interrupt.requested(); ++k) {
       Part part(interrupt, total, count);
-      solutions[k] = one(k, inner, store.spare_bytes(), part);
+      solutions[k] = one(k, inner, store.spare_bytes(), part, memory);
       part.reached(1.0);
     }
     return solutions;
@@ -128,9 +130,10 @@ std::vector<Solution> in_parallel(KernelStore& store, std::size_t count, const S
   Workers pool;
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
+    SmoMemory memory;
     for (std::size_t k = next++; k < count && !pool.stop.requested(); k = next++) {
       Part part(pool.stop, total, count);
-      solutions[k] = one(k, inner, store.spare_bytes() / workers, part);
+      solutions[k] = one(k, inner, store.spare_bytes() / workers, part, memory);
       part.reached(1.0);
     }
   };

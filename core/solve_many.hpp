@@ -7,6 +7,7 @@
 
 #include "interrupt.hpp"
 #include "problem.hpp"
+#include "smo_memory.hpp"
 #include "solution.hpp"
 #include "store.hpp"
 
@@ -23,8 +24,10 @@ std::vector<Solution> solve_many(KernelStore& store, const std::vector<const Pro
                                  Interrupt& interrupt);
 
 // The same for `count` solutions that `one` makes, which is given a number, the settings, memory
-// for copies of rows in bytes, and whom to ask. Those never begun are empty after an interrupt.
-using SolveOne = std::function<Solution(std::size_t, const Settings&, std::size_t, Interrupt&)>;
+// for copies of rows in bytes, whom to ask, and what a solver works in. Those never begun are empty
+// after an interrupt.
+using SolveOne =
+    std::function<Solution(std::size_t, const Settings&, std::size_t, Interrupt&, SmoMemory&)>;
 std::vector<Solution> in_parallel(KernelStore& store, std::size_t count, const SolveOne& one,
                                   const Settings& settings, std::size_t threads,
                                   Interrupt& interrupt);

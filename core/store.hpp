@@ -99,6 +99,8 @@ class KernelStore {
   // Gives up what is stored of rows in one block and columns in the other, both ways, for others to
   // use the memory. Nobody may hold such rows. It is evaluated again when asked for again.
   void forget(std::size_t block, std::size_t other);
+  // How often something was given up: what was known of where rows are holds until then.
+  std::uint64_t n_forgotten() const { return n_forgotten_.load(std::memory_order_relaxed); }
   std::size_t n_blocks() const { return starts_.size() - 1; }
   // Memory for two blocks' rows and columns: what one more pair needs at the same time.
   std::size_t pair_bytes() const;
@@ -154,6 +156,7 @@ class KernelStore {
   std::vector<Arena<float>> memory_;
   Arena<float>::Chunks spare_;
   std::atomic<std::size_t> evaluated_{0};
+  std::atomic<std::uint64_t> n_forgotten_{0};
 
   std::vector<std::size_t> starts_;  // of the blocks, and the number of columns
 
