@@ -33,6 +33,11 @@ void make_feasible(const Problem& problem, const std::vector<bool>& first,
 // spread over the free variables (AVG; DeCoste & Wagstaff, KDD 2000).
 std::vector<double> average_start(const Problem& problem, const Solution& solved);
 
+// Whether a solution over the same variables is one of this problem, too: within its bounds, with
+// its conditions met, and with free variables that decide the offset. So are folds that hold out no
+// row with a coefficient.
+bool has_same_solution(const Problem& fold, const Solution& solved, double tol);
+
 // A problem of a fold: what it is on all rows, the bounds of the fold, a solution to start from or
 // nothing, and a variable of which the sign is all that is asked, or none.
 struct FoldProblem {

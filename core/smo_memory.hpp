@@ -21,6 +21,7 @@ namespace onefit {
 
 struct SmoMemory {
   Problem problem;  // for who makes the problem that is solved next
+  std::vector<double> change;
 
   // Per variable.
   std::vector<double> known_at;  // where the gradient is known
