@@ -192,11 +192,8 @@ bool add_rows(ActiveSet& active, std::span<const std::size_t> positions,
 
 void shift_gradient(ActiveSet& all, const double* change, Interrupt& interrupt, Changes& changes,
                     double* gradient) {
-  changes.clear();
-  for (std::size_t v = 0; v < all.size(); ++v) {
-    if (change[v] != 0.0) changes.add(v, -change[v]);
-  }
-  add_rows(all, changes.positions, changes.amounts, 1, interrupt, gradient);
+  changes.find(all.size(), [&](std::size_t v) { return -change[v]; });
+  add_rows(all, changes.positions(), changes.amounts(), 1, interrupt, gradient);
 }
 
 void shift_gradient(KernelStore& store, std::span<const std::int32_t> rows, const double* change,

@@ -107,17 +107,31 @@ class ActiveSet {
 };
 
 // Positions and by how much they change.
-struct Changes {
-  std::vector<std::size_t> positions;
-  std::vector<double> amounts;
-  void clear() {
-    positions.clear();
-    amounts.clear();
+class Changes {
+ public:
+  // What `amount` says of each of n positions, where it is not 0. Which it is cannot be guessed:
+  // nothing here is a branch.
+  template <class Amount>
+  void find(std::size_t n, const Amount& amount) {
+    if (positions_.size() < n) {
+      positions_.resize(n);
+      amounts_.resize(n);
+    }
+    size_ = 0;
+    for (std::size_t p = 0; p < n; ++p) {
+      const double change = amount(p);
+      positions_[size_] = p;
+      amounts_[size_] = change;
+      size_ += change != 0.0 ? 1 : 0;
+    }
   }
-  void add(std::size_t position, double amount) {
-    positions.push_back(position);
-    amounts.push_back(amount);
-  }
+  std::span<const std::size_t> positions() const { return {positions_.data(), size_}; }
+  std::span<const double> amounts() const { return {amounts_.data(), size_}; }
+
+ private:
+  std::vector<std::size_t> positions_;
+  std::vector<double> amounts_;
+  std::size_t size_ = 0;
 };
 
 // sum += coef[k] * the row of positions[k], at all positions and in double precision; false when

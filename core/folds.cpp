@@ -54,10 +54,11 @@ void fill(const Problem& problem, Group group, double total, std::vector<double>
 }
 
 // Equal shares of `amount`, none above its room; all of it, if there is room for it.
-double share_of(double amount, std::vector<double> room) {
-  if (room.empty()) return 0.0;
-  const auto all = static_cast<double>(room.size());
-  if (*std::ranges::min_element(room) * all >= amount) return amount / all;
+double share_of(double amount, std::span<const double> rooms) {
+  if (rooms.empty()) return 0.0;
+  const auto all = static_cast<double>(rooms.size());
+  if (*std::ranges::min_element(rooms) * all >= amount) return amount / all;
+  std::vector<double> room(rooms.begin(), rooms.end());
   std::sort(room.begin(), room.end());
   double smaller = 0.0;
   for (std::size_t k = 0; k < room.size(); ++k) {
@@ -71,8 +72,8 @@ double share_of(double amount, std::vector<double> room) {
 // Brings beta, which is within the bounds, to the sums of the problem's start.
 template <class First>
 void reach_sums(const Problem& problem, const First& first, std::vector<double>& beta) {
-  std::vector<std::size_t> who;
-  std::vector<double> room;
+  std::vector<std::size_t> who(beta.size());
+  std::vector<double> room(beta.size());
   for (const Group group : groups_of(problem)) {
     const double total = problem.start.empty() ? 0.0 : sum(problem.start, group);
     const double size = sum_of(group, [&](std::size_t v) { return std::abs(beta[v]); });
@@ -80,18 +81,16 @@ void reach_sums(const Problem& problem, const First& first, std::vector<double>&
     for (int turn = 0; turn < 3; ++turn) {
       const double lack = total - sum(beta, group);
       if (std::abs(lack) <= rounding) break;
-      who.clear();
-      room.clear();
+      // Who has room cannot be guessed: no branches.
+      std::size_t count = 0;
       for (std::size_t v = group.first; v < group.last; ++v) {
-        if ((turn == 0 && !first(v)) || (turn == 1 && beta[v] == 0.0)) continue;
-        const double distance =
-            lack > 0.0 ? problem.upper[v] - beta[v] : beta[v] - problem.lower[v];
-        if (distance <= 0.0) continue;
-        who.push_back(v);
-        room.push_back(distance);
+        const bool asked = (turn > 0 || first(v)) & (turn != 1 || beta[v] != 0.0);
+        who[count] = v;
+        room[count] = lack > 0.0 ? problem.upper[v] - beta[v] : beta[v] - problem.lower[v];
+        count += static_cast<std::size_t>(asked & (room[count] > 0.0));
       }
-      const double share = share_of(std::abs(lack), room);
-      for (std::size_t k = 0; k < who.size(); ++k) {
+      const double share = share_of(std::abs(lack), {room.data(), count});
+      for (std::size_t k = 0; k < count; ++k) {
         const std::size_t v = who[k];
         if (share < room[k]) {
           beta[v] = std::clamp(beta[v] + (lack > 0.0 ? share : -share), problem.lower[v],
@@ -164,7 +163,8 @@ std::vector<double> average_start(const Problem& problem, const Solution& solved
   }
   const bool kinked = problem.kink != 0.0;
   const auto is_free = [&](std::size_t v) {
-    return beta[v] > problem.lower[v] && beta[v] < problem.upper[v] && !(kinked && beta[v] == 0.0);
+    return (beta[v] > problem.lower[v]) & (beta[v] < problem.upper[v]) &
+           !(kinked & (beta[v] == 0.0));
   };
   reach_sums(problem, is_free, beta);
   return beta;

@@ -121,14 +121,11 @@ class Smo {
   // changed since it was known last (`known_at_`); false when interrupted.
   bool refresh_gradient() {
     Changes& changes = memory_.changes;
-    changes.clear();
-    for (std::size_t v = 0; v < n_; ++v) {
-      if (beta_[v] != known_at_[v]) changes.add(v, known_at_[v] - beta_[v]);
-    }
-    if (changes.positions.empty()) return true;
+    changes.find(n_, [&](std::size_t v) { return known_at_[v] - beta_[v]; });
+    if (changes.positions().empty()) return true;
     known_at_ = beta_;
-    return add_rows(all_rows(), changes.positions, changes.amounts, settings_.threads, interrupt_,
-                    gradient_.data());
+    return add_rows(all_rows(), changes.positions(), changes.amounts(), settings_.threads,
+                    interrupt_, gradient_.data());
   }
 
   // The rows of all variables.
