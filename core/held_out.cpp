@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::size_t kRows = 4;    // that are summed up in one pass
 constexpr std::size_t kBatch = 32;  // that are evaluated together: they stay in the cache
+constexpr std::size_t kInCache = std::size_t{24} << 20;  // bytes of a matrix
 
 // Kernel values of some rows with the queries.
 class QueryValues {
@@ -21,8 +22,9 @@ class QueryValues {
       : store_(store),
         size_(queries.size()),
         direct_(store.only(queries)),
-        // With few features evaluating is faster than finding and copying.
-        always_(direct_ != nullptr && store.preferred_rows() == 1),
+        // With few features evaluating is faster than reading what is in no cache.
+        always_(direct_ != nullptr && store.preferred_rows() == 1 &&
+                store.size() * store.size() * sizeof(float) > kInCache),
         values_(kBatch * queries.size()) {
     // Where the columns are: runs of them are short.
     for (std::size_t q = 0; q < queries.size() && !always_; ++q) {

@@ -48,9 +48,9 @@ Neighbours: TypeAlias = dict[int, Solved]  # by the number of the problem
 # The fit on all rows is a good neighbour of a fold that has at least this share of them. It pays
 # for itself where a problem has so many variables, or with so many folds; below, a cold fold takes
 # as long as a seeded one.
-LEAST_SHARE = 0.6
-LEAST_VARIABLES = 600
-MANY_FOLDS = 20
+LEAST_SHARE = 0.75
+LEAST_VARIABLES = 2500
+MANY_FOLDS = 8
 
 # Folds are solved so many problems for each thread at a time.
 PROBLEMS_PER_THREAD = 4
