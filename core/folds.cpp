@@ -2,13 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
-#include <numeric>
+#include <unordered_map>
 #include <utility>
 
 #include "active.hpp"
 #include "kkt.hpp"
-#include "smo.hpp"
 #include "solve_many.hpp"
 
 namespace onefit {
@@ -109,6 +107,18 @@ void reach_sums(const Problem& problem, const First& first, std::vector<double>&
   }
 }
 
+// The numbers of folds of the same problem one after another: they need the same rows of the store.
+std::vector<std::size_t> by_problem(const std::vector<FoldProblem>& problems) {
+  std::unordered_map<const Problem*, std::size_t> first;
+  std::vector<std::size_t> order(problems.size());
+  for (std::size_t k = 0; k < problems.size(); ++k) {
+    first.emplace(problems[k].all, k);
+    order[k] = k;
+  }
+  std::ranges::sort(order, {}, [&](std::size_t k) { return std::pair(first[problems[k].all], k); });
+  return order;
+}
+
 }  // namespace
 
 Problem with_bounds(const Problem& all, std::span<const double> c) {
@@ -183,13 +193,9 @@ bool has_same_solution(const Problem& fold, const Solution& solved, double tol) 
 std::vector<Solution> solve_folds(KernelStore& store, const std::vector<FoldProblem>& problems,
                                   bool same_kernel, const Settings& settings, std::size_t threads,
                                   Interrupt& interrupt) {
-  // Folds of the same problem one after another: they need the same rows of the store.
-  std::vector<std::size_t> order(problems.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, std::less<>{}, [&](std::size_t k) { return problems[k].all; });
-
-  const auto one = [&](std::size_t k, const Settings& inner, std::size_t scratch, Interrupt& part,
-                       SmoMemory& memory) {
+  const std::vector<std::size_t> order = by_problem(problems);
+  const auto prepare = [&](std::size_t k, const Settings& inner, std::size_t scratch,
+                           Interrupt& part, SmoMemory& memory) -> Task {
     const FoldProblem& given = problems[order[k]];
     Problem& fold = memory.problem;
     with_bounds(*given.all, given.bounds, fold);
@@ -197,7 +203,8 @@ std::vector<Solution> solve_folds(KernelStore& store, const std::vector<FoldProb
     const Solution* solved = given.solved;
     if (solved != nullptr && same_kernel && !given.sign_of &&
         has_same_solution(fold, *solved, inner.tol)) {
-      return solution_at<float>(fold, solved->beta, solved->gradient, 0, Status::Converged);
+      return {nullptr,
+              solution_at<float>(fold, solved->beta, solved->gradient, 0, Status::Converged)};
     }
     if (solved != nullptr) {
       fold.start = average_start(fold, *solved);
@@ -213,10 +220,10 @@ std::vector<Solution> solve_folds(KernelStore& store, const std::vector<FoldProb
                        fold.start_gradient.data());
       }
     }
-    return solve(store, fold, inner, scratch, part, memory);
+    return {&fold};
   };
-  std::vector<Solution> sorted =
-      in_parallel(store, problems.size(), one, settings, threads, interrupt);
+  std::vector<Solution> sorted = in_parallel(
+      store, problems.size(), prepare, [](std::size_t) {}, settings, threads, interrupt);
   std::vector<Solution> solutions(sorted.size());
   for (std::size_t k = 0; k < sorted.size(); ++k) solutions[order[k]] = std::move(sorted[k]);
   return solutions;

@@ -95,6 +95,7 @@ std::vector<double> sums_of_pairs(KernelStore& store, std::span<const std::int32
   const std::size_t classes = starts.size() - 1;
   const std::size_t n = rows.size();
   std::vector<double> sums(classes * (classes - 1) / 2 * queries.size(), 0.0);
+  if (queries.empty()) return sums;
   QueryValues values(store, queries);
   // Which of many are not 0 cannot be guessed: they are counted without a branch.
   std::vector<std::uint8_t> any;

@@ -66,6 +66,8 @@ struct Loops {
   // Iterations of SMO (burst.hpp).
   void (*burst_f)(Burst<float>* arguments);
   void (*burst_d)(Burst<double>* arguments);
+  // Iterations of two problems in turn, until one of the two ends.
+  void (*two_bursts_f)(Burst<float>* a, Burst<float>* b);
 
   // What up_shift and low_shift (kkt.hpp) give, with the kink that they round.
   void (*shifts)(std::size_t n, const double* beta, const double* lower, const double* upper,

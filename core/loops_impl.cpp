@@ -422,6 +422,7 @@ const Loops ONEFIT_TABLE(ONEFIT_ISA) = {
     second<double>,
     burst<float>,
     burst<double>,
+    two_bursts<float>,
     shifts,
     summarise,
     accumulate4,

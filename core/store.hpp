@@ -78,6 +78,8 @@ class KernelStore {
   std::size_t capacity() const { return capacity_; }
   // How many solvers may work on the store at once without running out of slots.
   std::size_t most_users() const { return keeps_all_ ? size_ : capacity_ / (2 * kHeldRows); }
+  // Whether no part of it is ever forgotten, nor makes room for another.
+  bool is_in_one_piece() const { return packed_; }
   // What the budget leaves beside the rows, for solvers' own copies.
   std::size_t spare_bytes() const { return spare_bytes_; }
   // How many missing rows are best evaluated together.
