@@ -317,7 +317,7 @@ void FoldPaths::find_gradients(std::span<const Fold* const> ended, double* gradi
     if (interrupt.requested()) return;
     const std::size_t count = std::min(kRowsAtATime, changed.size() - first);
     for (std::size_t k = 0; k < count; ++k) {
-      all.row(changed[first + k], {}, 1, nullptr, row);
+      all.row(changed[first + k], {}, 1, {}, row);
       for (const Segment& s : all.segments()) {
         std::copy_n(row.at(s), s.size(), entries + k * n + s.first);
       }
@@ -374,7 +374,7 @@ std::vector<std::optional<Solution>> FoldPaths::ends(
     for (const std::size_t v : fold.leaving) problem.lower[v] = problem.upper[v] = 0.0;
     std::vector<double> gradient(gradients, gradients + n);
     gradients += n;
-    const Conditions reached = conditions<float>(problem, fold.beta, gradient);
+    const Judged reached = conditions<float>(problem, fold.beta, gradient);
     found[static_cast<std::size_t>(&fold - folds.data())] =
         solution_at(problem, std::move(fold.beta), std::move(gradient), reached, fold.n_swapped,
                     reached.gap() < tol ? Status::Converged : Status::MaxIter);

@@ -51,6 +51,9 @@ class FoldPaths final : private PathColumns {
 
   bool available() const { return available_; }
   std::size_t n_rows() const { return store_.size(); }
+  bool is_of(const KernelStore& store, const Problem& problem) const {
+    return &store == &store_ && &problem == &problem_;
+  }
 
   // The ends of the paths on which the rows whose bound is 0 leave, fold by fold: solved where the
   // gap is below `tol`, and else something to start from. Nothing where a path does not end.

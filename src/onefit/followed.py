@@ -59,14 +59,21 @@ class FollowedFolds:
         self._fitted = fitted if can_follow(settings) else {}
         self._paths: dict[int, _core.FoldPaths] = {}
 
+    def paths(self, number: int) -> _core.FoldPaths | None:
+        """Those of a problem, if there are any."""
+        if number not in self._fitted:
+            return None
+        if number not in self._paths:
+            with blas_threads(self._settings.threads):
+                self._paths[number] = self._paths_of(*self._fitted[number])
+        return self._paths[number]
+
     def ends(self, number: int, bounds: Sequence[Floats]) -> list[_core.Solution | None]:
         """Where the paths of a problem end with the bounds of each fold, if they do."""
-        if number not in self._fitted:
+        paths = self.paths(number)
+        if paths is None:
             return [None] * len(bounds)
         with blas_threads(self._settings.threads):
-            if number not in self._paths:
-                self._paths[number] = self._paths_of(*self._fitted[number])
-            paths = self._paths[number]
             return paths.ends(list(bounds), self._settings.tol, self._settings.threads)
 
     def _paths_of(self, problem: _core.Problem, solution: _core.Solution) -> _core.FoldPaths:
