@@ -57,20 +57,18 @@ FoldSolutions solve_from_python(KernelStore& store, const Problems& list,
 // An array with an entry for each fold and problem.
 template <class T, class Of>
 nb::ndarray<nb::numpy, T, nb::ndim<2>> each(const FoldSolutions& all, const Of& of) {
-  std::unique_ptr<T[]> values(new T[all.solutions.size()]);
-  for (std::size_t k = 0; k < all.solutions.size(); ++k) values[k] = of(k);
+  std::unique_ptr<T[]> values(new T[all.size()]);
+  for (std::size_t k = 0; k < all.size(); ++k) values[k] = of(all[k]);
   T* data = values.release();
   const nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<T*>(p); });
-  return {data, {all.n_folds(), all.n_problems}, owner};
+  return {data, {all.n_folds(), all.n_problems()}, owner};
 }
 
-nb::typed<nb::list, Solution> fold(nb::handle self, std::size_t number) {
-  auto& all = nb::cast<FoldSolutions&>(self);
+nb::typed<nb::list, Solution> fold(const FoldSolutions& all, std::size_t number) {
   if (number >= all.n_folds()) throw nb::index_error("there is no such fold");
   nb::list found;
-  for (std::size_t k = 0; k < all.n_problems; ++k) {
-    found.append(nb::cast(&all.solutions[number * all.n_problems + k],
-                          nb::rv_policy::reference_internal, self));
+  for (std::size_t k = 0; k < all.n_problems(); ++k) {
+    found.append(nb::cast(all.whole(number * all.n_problems() + k)));
   }
   return nb::typed<nb::list, Solution>(std::move(found));
 }
@@ -98,14 +96,14 @@ void bind_together(nb::module_& m) {
       .def_prop_ro(
           "n_iter",
           [](const FoldSolutions& all) {
-            return each<std::int64_t>(all, [&](std::size_t k) { return all.spent[k]; });
+            return each<std::int64_t>(all, [](const KeptSolution& s) { return s.spent; });
           },
           nb::rv_policy::automatic, "Iterations for each fold and problem.")
       .def_prop_ro(
           "converged",
           [](const FoldSolutions& all) {
             return each<bool>(
-                all, [&](std::size_t k) { return all.solutions[k].status == Status::Converged; });
+                all, [](const KeptSolution& s) { return s.ends.status == Status::Converged; });
           },
           nb::rv_policy::automatic)
       .def_static(
