@@ -137,7 +137,7 @@ class Lane {
 struct Work {
   KernelStore& store;
   const Prepare& prepare;
-  const std::function<void(std::size_t)>& done;
+  const std::function<void(std::size_t, Solution&)>& done;
   const Settings& settings;
   std::size_t scratch;  // of each thread
   std::vector<Solution> solutions;
@@ -175,8 +175,9 @@ struct Work {
   }
 
   void finish(Lane& lane) {
-    solutions[lane.number()] = lane.take();
-    done(lane.number());
+    Solution& solution = solutions[lane.number()];
+    solution = lane.take();
+    done(lane.number(), solution);
     lane.part->reached(1.0);
   }
 };
@@ -191,8 +192,8 @@ std::vector<Solution> solve_many(KernelStore& store, const std::vector<const Pro
     return Task{problems[k]};
   };
   std::vector<Solution> solutions = in_parallel(
-      store, problems.size(), prepare, [&](std::size_t k) { needs.done(*problems[k]); }, settings,
-      threads, interrupt);
+      store, problems.size(), prepare, [&](std::size_t k, Solution&) { needs.done(*problems[k]); },
+      settings, threads, interrupt);
   for (std::size_t k = 0; k < problems.size(); ++k) {
     if (!solutions[k].beta.empty()) continue;
     solutions[k].beta = problems[k]->start;
@@ -202,7 +203,7 @@ std::vector<Solution> solve_many(KernelStore& store, const std::vector<const Pro
 }
 
 std::vector<Solution> in_parallel(KernelStore& store, std::size_t count, const Prepare& prepare,
-                                  const std::function<void(std::size_t)>& done,
+                                  const std::function<void(std::size_t, Solution&)>& done,
                                   const Settings& settings, std::size_t threads,
                                   Interrupt& interrupt) {
   // Pairs of blocks that are worked on at once all have to fit.

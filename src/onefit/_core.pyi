@@ -248,7 +248,7 @@ class FoldSolutions:
         The same folds, whose problems were solved in several parts, which are empty then.
         """
 
-def solve_together(store: KernelStore, problems: list[Problem], bounds: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], solutions: list[Solution | None], paths: list[FoldPaths | None], tol: float = 0.001, max_iter: int = -1, shrinking: bool = True, threads: int = 1) -> FoldSolutions:
+def solve_together(store: KernelStore, problems: list[Problem], bounds: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], solutions: list[Solution | None], paths: list[FoldPaths | None] | None = None, tol: float = 0.001, max_iter: int = -1, shrinking: bool = True, threads: int = 1) -> FoldSolutions:
     """
     Solves each problem with the bounds of each fold, which are the rows of a matrix with a column for each row of the store; from a solution of it on this store, or from nothing where it is None, along its paths where these are not None. Folds without a free row are solved from nothing. Ctrl-C stops it.
     """

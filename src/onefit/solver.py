@@ -106,7 +106,7 @@ def solve_together(
             list(problems),
             bounds,
             list(solutions),
-            paths=list(paths or [None] * len(problems)),
+            paths=None if paths is None else list(paths),
             tol=settings.tol,
             max_iter=settings.max_iter,
             shrinking=settings.shrinking,
