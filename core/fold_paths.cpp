@@ -261,6 +261,11 @@ void FoldPaths::columns_of_folds(std::span<Fold> folds) {
 }
 
 void FoldPaths::follow(Path& path, Fold& fold) {
+  const auto is_free = [&](std::size_t p) { return p < n_free_; };
+  if (fold.at_bounds.empty() && std::ranges::none_of(fold.places, is_free)) {
+    fold.beta = solution_.beta;  // nothing moves
+    return;
+  }
   Leaving leaving{fold.places};
   if (!fold.column.empty()) {
     leaving.column = fold.column.data();
