@@ -140,8 +140,8 @@ void bind_paths(nb::module_& m) {
   nb::class_<FoldPaths>(m, "FoldPaths",
                         "Paths on which the rows of a fold leave the solution on all rows.")
       .def(nb::new_(&fold_paths), "store"_a, "problem"_a, "solution"_a, "bytes"_a, "products"_a,
-           "memory"_a, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>(),
-           nb::keep_alive<1, 7>())
+           "memory"_a, nb::keep_alive<0, 2>(), nb::keep_alive<0, 3>(), nb::keep_alive<0, 4>(),
+           nb::keep_alive<0, 7>())
       .def_prop_ro("available", &FoldPaths::available)
       .def("ends", &ends_of_folds, "bounds"_a, "tol"_a, "threads"_a = 1,
            "Where the rows of each fold whose bound is 0 have left: a solution, converged if its "

@@ -16,20 +16,27 @@ namespace {
 constexpr std::size_t kCacheLine = 64;
 constexpr std::size_t kHugePage = std::size_t{1} << 21;
 // Chunks that are kept while nobody uses them: 512 MB. The system is told that it may take all but
-// the first few back when it needs them.
+// a few back when it needs them; those few are used first.
 constexpr std::size_t kMostKept = 64;
 constexpr std::size_t kOurs = 4;
 
+struct Stack {
+  void* chunks[kMostKept];
+  std::size_t size = 0;
+};
+
 std::mutex mutex;
-void* kept[kMostKept];
-std::size_t n_kept = 0;
+Stack ours;
+Stack others;
 
 }  // namespace
 
 Memory take_memory(std::size_t bytes) {
   if (bytes == kChunkBytes) {
     const std::lock_guard lock(mutex);
-    if (n_kept > 0) return {kept[--n_kept], bytes};
+    for (Stack* stack : {&ours, &others}) {
+      if (stack->size > 0) return {stack->chunks[--stack->size], bytes};
+    }
   }
   const bool huge = bytes >= 2 * kHugePage;
   const std::size_t align = huge ? kHugePage : kCacheLine;
@@ -49,11 +56,15 @@ Memory take_memory(std::size_t bytes) {
 void give_memory(Memory memory) noexcept {
   if (memory.bytes == kChunkBytes) {
     const std::lock_guard lock(mutex);
-    if (n_kept < kMostKept) {
+    if (ours.size < kOurs) {
+      ours.chunks[ours.size++] = memory.data;
+      return;
+    }
+    if (others.size < kMostKept - kOurs) {
 #if defined(__linux__)
-      if (n_kept >= kOurs) madvise(memory.data, memory.bytes, MADV_FREE);
+      madvise(memory.data, memory.bytes, MADV_FREE);
 #endif
-      kept[n_kept++] = memory.data;
+      others.chunks[others.size++] = memory.data;
       return;
     }
   }

@@ -1,5 +1,7 @@
 """The compiled core through its Python face, against the naive oracles."""
 
+import sys
+
 import naive
 import numpy as np
 import pytest
@@ -243,6 +245,25 @@ def folds_of_three_classes():
         bounds[row % 4, row] = 0.0
     problems = [problem.to_core() for problem in c_svc_pairs(starts, np.ones(n))]
     return make_store(rows(n), Kernel("rbf", gamma=0.2), PLENTY), starts, problems, bounds
+
+
+def test_paths_keep_what_they_use_and_let_it_go():
+    store, _, problems, bounds = folds_of_three_classes()
+    problem, solution, memory = problems[0], _core.solve(store, problems[:1])[0], _core.PathMemory()
+    used = (store, problem, solution, memory)
+    before = [sys.getrefcount(x) for x in used]
+    paths = _core.FoldPaths(store, problem, solution, 10**7, 1e9, memory)
+    assert paths.available
+    assert [sys.getrefcount(x) for x in used] == [n + 1 for n in before]
+    assert all(end is not None for end in paths.ends(list(bounds), 1e-3))
+    with pytest.raises(ValueError, match="an entry for each row of the store"):
+        paths.ends([np.ones(59)], 1e-3)
+    with pytest.raises(ValueError, match="paths are of another problem"):
+        _core.solve_together(store, problems[1:2], bounds, [None], [paths])
+    with pytest.raises(ValueError, match="different lengths"):
+        _core.solve_together(store, problems[:1], bounds, [None], [paths, None])
+    del paths
+    assert [sys.getrefcount(x) for x in used] == before
 
 
 def test_folds_in_one_piece():
