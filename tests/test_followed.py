@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold
+from strategies import drawn
 
 from onefit import SVC, SVR, NuSVC, cross_val_predict, cross_val_score, cross_validate
 from onefit import folds as folds_module
 from onefit.folds import FOLLOWED_FOLDS, choose
 from onefit.followed import FollowedFolds
-from tests.strategies import drawn
 
 # The least tolerance that is followed; values are off by no more than its root, as the duality gap
 # bounds the square of the distance to the optimum.
