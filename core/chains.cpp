@@ -1,14 +1,12 @@
 #include "chains.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <mutex>
 #include <utility>
 
+#include "chain_workers.hpp"
 #include "folds.hpp"
 #include "smo.hpp"
-#include "workers.hpp"
 
 namespace onefit {
 namespace {
@@ -29,10 +27,13 @@ struct Step {
   Solution solution;
 };
 
-// Solves the steps of a chain one after another; `done` takes each, and may stop the chain.
-template <class Done>
+}  // namespace
+
 void solve_chain(const Chain& chain, bool cold, const Settings& settings, std::size_t scratch,
-                 Interrupt& interrupt, const Done& done) {
+                 Interrupt& interrupt,
+                 const std::function<bool(std::size_t step, Solution&& solution)>& done) {
+  Settings inner = settings;
+  if (!cold) inner.newton_patience = kPatience;
   std::vector<double> bounds(chain.bounds.size());
   Solution before;
   for (std::size_t k = 0; k < chain.factors.size(); ++k) {
@@ -42,11 +43,11 @@ void solve_chain(const Chain& chain, bool cold, const Settings& settings, std::s
     Problem problem = with_bounds(*chain.all, bounds);
     const bool started = k > 0 && !cold && before.status == Status::Converged;
     if (started) start_scaled(before, factor / chain.factors[k - 1], problem);
-    Solution solution = solve(*chain.store, problem, settings, scratch, interrupt);
+    Solution solution = solve(*chain.store, problem, inner, scratch, interrupt);
     if (started && !solution.free_rows && solution.status == Status::Converged) {
       // Any offset between two values is right here; that of a cold solve is wanted.
       const std::int64_t spent = solution.n_iter;
-      solution = solve(*chain.store, with_bounds(*chain.all, bounds), settings, scratch, interrupt);
+      solution = solve(*chain.store, with_bounds(*chain.all, bounds), inner, scratch, interrupt);
       solution.n_iter += spent;
     }
     if (solution.status == Status::Interrupted) return;
@@ -54,8 +55,6 @@ void solve_chain(const Chain& chain, bool cold, const Settings& settings, std::s
     if (done(k, std::move(solution))) return;
   }
 }
-
-}  // namespace
 
 void start_scaled(const Solution& solved, double ratio, Problem& next) {
   const std::size_t n = next.size();
@@ -81,53 +80,16 @@ void start_scaled(const Solution& solved, double ratio, Problem& next) {
 
 void solve_chains(const std::vector<Chain>& chains, bool cold, const Settings& settings,
                   std::size_t threads, const Finished& finished, Interrupt& interrupt) {
-  std::size_t workers = std::min(std::max<std::size_t>(threads, 1), chains.size());
-  for (const Chain& chain : chains) workers = std::min(workers, chain.store->most_users());
-  workers = std::max<std::size_t>(workers, 1);
-  Settings inner = settings;
-  if (!cold) inner.newton_patience = kPatience;
-  inner.threads = std::max<std::size_t>(1, threads / workers);
-  if (workers == 1) {
-    bool stopped = false;
-    for (std::size_t c = 0; c < chains.size() && !stopped && !interrupt.requested(); ++c) {
-      solve_chain(chains[c], cold, inner, chains[c].store->spare_bytes(), interrupt,
-                  [&](std::size_t k, Solution&& solution) {
-                    stopped = finished(c, k, std::move(solution));
-                    return stopped;
-                  });
-    }
-    return;
-  }
-
-  Workers pool;
-  std::mutex mutex;
-  std::vector<Step> ready;
-  std::atomic<std::size_t> next{0};
-  const auto work = [&] {
-    for (std::size_t c = next++; c < chains.size() && !pool.stop.requested(); c = next++) {
-      solve_chain(chains[c], cold, inner, chains[c].store->spare_bytes() / workers, pool.stop,
-                  [&](std::size_t k, Solution&& solution) {
-                    {
-                      const std::lock_guard lock(mutex);
-                      ready.push_back({c, k, std::move(solution)});
-                    }
-                    pool.notify();
-                    return false;
-                  });
-    }
-  };
-  bool stopped = false;
-  pool.run(workers, work, [&] {
-    std::vector<Step> some;
-    {
-      const std::lock_guard lock(mutex);
-      some.swap(ready);
-    }
-    for (Step& step : some) {
-      stopped = stopped || finished(step.chain, step.step, std::move(step.solution));
-    }
-    if (stopped || interrupt.requested()) pool.stop.raise();
-  });
+  over_chains<Step>(
+      chains, settings, threads,
+      [&](std::size_t c, const Settings& inner, std::size_t scratch, Interrupt& stop,
+          const auto& hand) {
+        solve_chain(chains[c], cold, inner, scratch, stop, [&](std::size_t k, Solution&& solution) {
+          return hand({c, k, std::move(solution)});
+        });
+      },
+      [&](Step&& step) { return finished(step.chain, step.step, std::move(step.solution)); },
+      interrupt);
 }
 
 }  // namespace onefit

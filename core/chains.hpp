@@ -36,6 +36,12 @@ struct Chain {
 // gradient of the start included.
 void start_scaled(const Solution& solved, double ratio, Problem& next);
 
+// Solves the steps of a chain one after another; with `cold` none starts from another. `done` takes
+// each, and may end the chain.
+void solve_chain(const Chain& chain, bool cold, const Settings& settings, std::size_t scratch,
+                 Interrupt& interrupt,
+                 const std::function<bool(std::size_t step, Solution&& solution)>& done);
+
 // Takes a solution of a step of a chain; true stops the work.
 using Finished = std::function<bool(std::size_t chain, std::size_t step, Solution&& solution)>;
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import cython_blas, cython_lapack
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import ThreadpoolController
@@ -111,6 +113,46 @@ def solve_chains(
             list(problems),
             list(bounds),
             [list(values) for values in factors],
+            tol=settings.tol,
+            max_iter=settings.max_iter,
+            shrinking=settings.shrinking,
+            threads=settings.threads,
+            cold=cold,
+            finished=finished,
+        )
+
+
+def solve_cells(
+    stores: Sequence[_core.KernelStore],
+    problems: Sequence[Sequence[_core.Problem]],
+    starts: Sequence[int],
+    bounds: Sequence[Floats],
+    factors: Sequence[Sequence[float]],
+    queries: Sequence[NDArray[np.int32]],
+    codes: Sequence[NDArray[np.int32]],
+    settings: Settings,
+    *,
+    share: float,
+    tightest: float,
+    cold: bool,
+    finished: Callable[..., bool],
+) -> None:
+    """Solve chains of all pairs of classes of a C-SVC as :func:`solve_chains` does.
+
+    For each store, ``finished`` is given the values of its queries in every step, how many of them
+    get their class in ``codes``, iterations, whether values are finite, and what did not converge.
+    """
+    with _clear_errors(stores[0]), blas_threads(1):
+        _core.solve_cells(
+            list(stores),
+            [list(pairs) for pairs in problems],
+            list(starts),
+            list(bounds),
+            [list(values) for values in factors],
+            list(queries),
+            list(codes),
+            share=share,
+            tightest=tightest,
             tol=settings.tol,
             max_iter=settings.max_iter,
             shrinking=settings.shrinking,
