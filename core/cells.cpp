@@ -10,6 +10,7 @@
 #include "folds.hpp"
 #include "loops.hpp"
 #include "smo.hpp"
+#include "whole_starts.hpp"
 
 namespace onefit {
 namespace {
@@ -291,7 +292,23 @@ class Speaker {
 // The solutions of a line while its pairs are solved.
 struct Open {
   Steps solved;
+  std::vector<WholeStart*> whole;  // where each pair starts, if not from nothing
   std::atomic<std::size_t> left;
+};
+
+// Says at its end, whatever that is, that nothing more will be known of a start.
+class Announced {
+ public:
+  explicit Announced(WholeStart& whole) : whole_(whole) {}
+  Announced(const Announced&) = delete;
+  Announced& operator=(const Announced&) = delete;
+  ~Announced() {
+    whole_.is_done = true;
+    whole_.is_done.notify_all();
+  }
+
+ private:
+  WholeStart& whole_;
 };
 
 }  // namespace
@@ -299,26 +316,43 @@ struct Open {
 void solve_cells(const std::vector<Line>& lines, bool cold, const Settings& settings,
                  const Decided& decided, std::size_t threads, const FinishedLine& finished,
                  Interrupt& interrupt) {
-  std::vector<Chain> chains;
-  std::vector<std::pair<std::size_t, std::size_t>> places;  // line and pair
+  std::vector<std::unique_ptr<WholeStart>> wholes;
+  if (!cold) wholes = whole_starts(lines, threads);
+  std::vector<Chain> chains;  // those of all rows first: others wait for them
+  for (const std::unique_ptr<WholeStart>& whole : wholes) chains.push_back(whole->chain);
+  std::vector<std::pair<std::size_t, std::size_t>> places;  // line and pair of the others
   const std::unique_ptr<Open[]> open(new Open[lines.size()]);
   for (std::size_t l = 0; l < lines.size(); ++l) {
     const Line& line = lines[l];
     open[l].solved.resize(line.pairs.size());
+    open[l].whole.resize(line.pairs.size(), nullptr);
     open[l].left = line.pairs.size();
     for (std::size_t p = 0; p < line.pairs.size(); ++p) {
       chains.push_back({line.store, line.pairs[p], line.bounds, line.factors});
       places.emplace_back(l, p);
     }
   }
+  for (const std::unique_ptr<WholeStart>& whole : wholes) {
+    for (const std::size_t l : whole->lines) open[l].whole[whole->pair] = whole.get();
+  }
   over_chains<Said>(
       chains, settings, threads,
       [&](std::size_t c, const Settings& inner, std::size_t scratch, Interrupt& stop,
           const auto& hand) {
-        const auto [l, p] = places[c];
+        if (c < wholes.size()) {
+          const Announced end(*wholes[c]);
+          solve_whole(*wholes[c], inner, scratch, stop);
+          return;
+        }
+        const auto [l, p] = places[c - wholes.size()];
+        Chain chain = chains[c];
+        if (WholeStart* whole = open[l].whole[p]) {
+          whole->is_done.wait(false);
+          chain.nearby = whole->solved;
+        }
         std::vector<Solution>& mine = open[l].solved[p];
         mine.reserve(lines[l].factors.size());
-        solve_chain(chains[c], cold, inner, scratch, stop, [&](std::size_t, Solution&& solution) {
+        solve_chain(chain, cold, inner, scratch, stop, [&](std::size_t, Solution&& solution) {
           mine.push_back(std::move(solution));
           return false;
         });
@@ -327,6 +361,12 @@ void solve_cells(const std::vector<Line>& lines, bool cold, const Settings& sett
         Said said = Speaker(lines[l], open[l].solved, inner, decided, scratch, stop).run();
         open[l].solved = {};
         said.line = l;
+        for (const WholeStart* whole : open[l].whole) {
+          if (whole == nullptr || whole->lines[0] != l) continue;
+          for (std::size_t k = 0; k < whole->solved.size(); ++k) {
+            said.n_iter[k] += whole->solved[k].n_iter;
+          }
+        }
         hand(std::move(said));
       },
       [&](Said&& said) { return finished(std::move(said)); }, interrupt);

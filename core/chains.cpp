@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "active.hpp"
 #include "chain_workers.hpp"
 #include "folds.hpp"
 #include "smo.hpp"
@@ -41,8 +42,13 @@ void solve_chain(const Chain& chain, bool cold, const Settings& settings, std::s
     std::transform(chain.bounds.begin(), chain.bounds.end(), bounds.begin(),
                    [factor](double c) { return c > 0.0 ? factor * c : 0.0; });
     Problem problem = with_bounds(*chain.all, bounds);
-    const bool started = k > 0 && !cold && before.status == Status::Converged;
-    if (started) start_scaled(before, factor / chain.factors[k - 1], problem);
+    const bool is_near = k < chain.nearby.size() && chain.nearby[k].status == Status::Converged;
+    const bool started = !cold && (is_near || (k > 0 && before.status == Status::Converged));
+    if (started && is_near) {
+      start_near(*chain.store, chain.nearby[k], interrupt, problem);
+    } else if (started) {
+      start_scaled(before, factor / chain.factors[k - 1], problem);
+    }
     Solution solution = solve(*chain.store, problem, inner, scratch, interrupt);
     if (started && !solution.free_rows && solution.status == Status::Converged) {
       // Any offset between two values is right here; that of a cold solve is wanted.
@@ -54,6 +60,14 @@ void solve_chain(const Chain& chain, bool cold, const Settings& settings, std::s
     if (k + 1 < chain.factors.size()) before = solution;
     if (done(k, std::move(solution))) return;
   }
+}
+
+void start_near(KernelStore& store, const Solution& solved, Interrupt& interrupt, Problem& next) {
+  next.start = average_start(next, solved);
+  std::vector<double> change = next.start;
+  for (std::size_t v = 0; v < change.size(); ++v) change[v] -= solved.beta[v];
+  next.start_gradient = solved.gradient;
+  shift_gradient(store, next.rows, change.data(), interrupt, next.start_gradient.data());
 }
 
 void start_scaled(const Solution& solved, double ratio, Problem& next) {

@@ -30,11 +30,16 @@ struct Chain {
   const Problem* all;
   std::span<const double> bounds;
   std::vector<double> factors;
+  // Solutions of the first steps with more rows that take part: where they start from, if given.
+  std::span<const Solution> nearby = {};
 };
 
 // Where the problem `next` starts after `solved`, which had its bounds times 1 / ratio; the
 // gradient of the start included.
 void start_scaled(const Solution& solved, double ratio, Problem& next);
+
+// Where `next` starts after `solved`, in which more rows take part.
+void start_near(KernelStore& store, const Solution& solved, Interrupt& interrupt, Problem& next);
 
 // Solves the steps of a chain one after another; with `cold` none starts from another. `done` takes
 // each, and may end the chain.

@@ -4,6 +4,7 @@
 #include "cells.hpp"
 #include "check.hpp"
 #include "folds.hpp"
+#include "whole_starts.hpp"
 
 using namespace onefit;
 using namespace onefit::testing;
@@ -195,6 +196,44 @@ TEST(cells_tell_what_did_not_converge) {
     count += some.size();
   }
   CHECK(count > 0);
+}
+
+// Five folds of every row, and the same problems from nothing.
+TEST(many_rows_start_from_all_of_them) {
+  const Classes classes({0, 400, 850});
+  const std::size_t n = classes.starts.back();
+  KernelStore wide(classes.source(0.05), kPlenty);
+  KernelStore narrow(classes.source(1.0), kPlenty);
+  std::vector<std::vector<double>> bounds(5, std::vector<double>(n, 1.0));
+  std::vector<Line> lines;
+  for (KernelStore* store : {&wide, &narrow}) {
+    for (std::size_t f = 0; f < bounds.size(); ++f) {
+      for (std::size_t r = f; r < n; r += bounds.size()) bounds[f][r] = 0.0;
+      lines.push_back(classes.line(*store));
+      lines.back().bounds = bounds[f];
+    }
+  }
+  const auto starts = whole_starts(lines, 2);
+  CHECK(starts.size() == 2);
+  for (const auto& start : starts) {
+    CHECK(start->lines.size() == bounds.size());
+    CHECK(std::count(start->bounds.begin(), start->bounds.end(), 1.0) ==
+          static_cast<std::ptrdiff_t>(n));
+  }
+  CHECK(whole_starts(lines, 3).empty());  // threads would wait
+  CHECK(whole_starts({lines.begin(), lines.begin() + 2}, 1).empty());
+  Settings settings;
+  settings.tol = 1e-5;
+  for (const std::size_t threads : {1, 2}) {
+    const std::vector<Said> said = run(lines, settings, threads);
+    for (std::size_t l = 0; l < lines.size(); ++l) {
+      const Said alone = run({lines[l]}, settings, 1)[0];
+      CHECK(said[l].right == alone.right);
+      for (std::size_t k = 0; k < alone.values.size(); ++k) {
+        CHECK(std::abs(said[l].values[k] - alone.values[k]) < 1e-3);
+      }
+    }
+  }
 }
 
 TEST(cells_stop_when_they_are_told_to) {

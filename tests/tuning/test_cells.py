@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.datasets import make_classification
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import ShuffleSplit, StratifiedKFold
 
 from onefit import SVC, GridSearchCV
 from onefit.tuning.request import Cell
@@ -114,3 +114,23 @@ def test_scores_are_those_of_cells_one_by_one(scoring, tmp_path):
             continue
         found, expected = at_once.cv_results_[name], one_by_one.cv_results_[name]
         assert np.array_equal(np.ma.getdata(found), np.ma.getdata(expected))
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("cv", [StratifiedKFold(5), ShuffleSplit(4, test_size=0.3, random_state=0)])
+def test_folds_that_start_from_all_rows_end_where_cold_ones_do(cv, n_jobs):
+    X, y = classes(2, 900)
+    grid = {"C": [0.01, 0.1, 1.0, 30.0], "gamma": [0.02, 0.5]}
+    weights = {"sample_weight": np.where(np.arange(900) % 9 == 0, 0.0, 1.5)}
+    for fit_params in ({}, weights):
+        how = {"cv": cv, "refit": False, "n_jobs": n_jobs}
+        seeded = GridSearchCV(SVC(tol=1e-7), grid, **how).fit(X, y, **fit_params)
+        cold = GridSearchCV(SVC(tol=1e-7), grid, seeding="none", **how).fit(X, y, **fit_params)
+        for fold in range(cv.get_n_splits()):
+            name = f"split{fold}_test_score"
+            assert np.array_equal(seeded.cv_results_[name], cold.cv_results_[name])
+        kept, others = seeded._out_of_fold.values, cold._out_of_fold.values
+        assert kept.keys() == others.keys()
+        for cell in kept:
+            assert_allclose(kept[cell], others[cell], rtol=0, atol=1e-3)
+        assert seeded.ledger_.n_iter < cold.ledger_.n_iter
