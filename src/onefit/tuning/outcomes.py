@@ -65,22 +65,19 @@ class Outcomes:
         n_steps, n_test = len(solved.values), solved.values.shape[1]
         scores = self._scores_of_values(solved)
         now = perf_counter()
-        fit_time = solved.seconds / n_steps + self._seconds_before()
-        score_time = (now - began) / n_steps
+        common = {
+            "fit_error": None,
+            "n_test_samples": n_test,
+            "fit_time": solved.seconds / n_steps + self._seconds_before(),
+            "score_time": (now - began) / n_steps,
+        }
         for k, candidate in enumerate(chain.candidates):
             if not solved.finite[k]:
                 continue
             cell = self._cell(candidate, chain.fold)
             if self._request.contexts:
                 self._request.tell(cell)
-            outcome = {
-                "fit_error": None,
-                "test_scores": scores[k],
-                "n_test_samples": n_test,
-                "fit_time": fit_time,
-                "score_time": score_time,
-            }
-            self._take(cell, outcome, solved.values[k])
+            self._take(cell, common | {"test_scores": scores[k]}, solved.values[k])
 
     def _scores_of_values(self, solved: ValuedSteps) -> list[Any]:
         chain, n_test = solved.chain, solved.values.shape[1]
