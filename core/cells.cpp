@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "blas.hpp"
 #include "chain_workers.hpp"
 #include "folds.hpp"
 #include "loops.hpp"
@@ -58,6 +59,90 @@ class PairSums {
       : line_(line), solved_(solved), first_(first), last_(last) {}
 
   void add(double* values) {
+    if (blas<double>().gemm != nullptr && are_there(line_.queries)) {
+      add_products(values);
+    } else {
+      add_rows_of_support(values);
+    }
+  }
+
+ private:
+  // Whether the store has all of these rows: of a fold it has those that others have asked for.
+  bool are_there(std::span<const std::int32_t> rows) const {
+    const std::uint64_t blocks = line_.store->blocks(0, line_.store->size());
+    return std::all_of(rows.begin(), rows.end(),
+                       [&](std::int32_t row) { return line_.store->has(row, blocks); });
+  }
+
+  // From the rows of the queries: for each class one product of its coefficients, for all steps and
+  // other classes, with kernel values.
+  void add_products(double* values) {
+    const std::size_t classes = line_.starts.size() - 1;
+    const std::size_t n = line_.queries.size();
+    const std::size_t combinations = (classes - 1) * (last_ - first_);
+    std::vector<std::int32_t> support;  // of all classes
+    std::vector<std::size_t> ends = {0};
+    std::vector<double> coef;  // combinations x support vectors, by columns
+    for (std::size_t k = 0; k < classes; ++k) {
+      for (const std::int32_t row : support_of(k)) {
+        support.push_back(row);
+        for_pairs_of(k, [&](std::size_t pair, std::size_t i) {
+          for (std::size_t step = first_; step < last_; ++step) {
+            coef.push_back(
+                coefficients(k, pair, i, step)[static_cast<std::size_t>(row) - line_.starts[k]]);
+          }
+        });
+      }
+      ends.push_back(support.size());
+    }
+    std::vector<Run> runs;  // one for each support vector
+    std::uint64_t blocks = 0;
+    for (const std::int32_t row : support) {
+      const auto column = static_cast<std::size_t>(row);
+      runs.push_back(line_.store->run(column, column + 1));
+      blocks |= std::uint64_t{1} << runs.back().block;
+    }
+    if (support.empty()) return;
+    std::vector<double> kernel(support.size() * kBatch);
+    std::vector<double> products(combinations * kBatch);
+    for (std::size_t q = 0; q < n; q += kBatch) {
+      const std::size_t count = std::min(kBatch, n - q);
+      for (std::size_t c = 0; c < count; ++c) {
+        const HeldRow row = line_.store->hold(line_.queries[q + c], blocks, {}, 1);
+        double* to = kernel.data() + c * support.size();
+        for (std::size_t s = 0; s < runs.size(); ++s) {
+          to[s] = static_cast<double>(row.block(runs[s].block)[runs[s].offset]);
+        }
+      }
+      for (std::size_t k = 0; k < classes; ++k) {
+        multiply(combinations, count, ends[k + 1] - ends[k], coef.data() + ends[k] * combinations,
+                 kernel.data() + ends[k], support.size(), products.data());
+        std::size_t at = 0;
+        for_pairs_of(k, [&](std::size_t pair, std::size_t) {
+          for (std::size_t step = first_; step < last_; ++step, ++at) {
+            double* sums = values + ((step - first_) * solved_.size() + pair) * n + q;
+            for (std::size_t c = 0; c < count; ++c) sums[c] += products[c * combinations + at];
+          }
+        });
+      }
+    }
+  }
+
+  // c = a b by columns, those of b from `stride` to `stride`.
+  static void multiply(std::size_t rows, std::size_t columns, std::size_t inner, double* a,
+                       double* b, std::size_t stride, double* c) {
+    char plain = 'N';
+    int m = static_cast<int>(rows);
+    int n = static_cast<int>(columns);
+    int k = static_cast<int>(inner);
+    int ldb = static_cast<int>(stride);
+    double one = 1.0;
+    double zero = 0.0;
+    blas<double>().gemm(&plain, &plain, &m, &n, &k, &one, a, &m, b, &ldb, &zero, c, &m);
+  }
+
+  // From the rows of the support vectors.
+  void add_rows_of_support(double* values) {
     const std::size_t n = line_.queries.size();
     QueryRows queries(*line_.store, line_.queries);
     std::vector<float> batch(kBatch * n);
@@ -74,7 +159,6 @@ class PairSums {
     }
   }
 
- private:
   // The coefficients of the rows of class k in a step of a pair that it is in, as the first (i) or
   // second.
   const double* coefficients(std::size_t k, std::size_t pair, std::size_t i, std::size_t step) {

@@ -20,6 +20,7 @@ from onefit.kernels import NOT_FINITE, Floats
 
 # SciPy carries LAPACK; the core takes what it needs from there.
 _core.use_lapack(cython_lapack.__pyx_capi__["dpotrf"], cython_blas.__pyx_capi__["dtrsv"])
+_core.use_blas(cython_blas.__pyx_capi__, cython_lapack.__pyx_capi__)
 
 
 @dataclass(frozen=True)
