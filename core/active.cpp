@@ -32,15 +32,23 @@ void ActiveSet::find_segments() {
   }
 }
 
-void ActiveSet::set(KernelStore& store, std::span<const std::int32_t> columns, std::size_t split,
+bool ActiveSet::set(KernelStore& store, std::span<const std::int32_t> columns, std::size_t split,
                     std::size_t cache_bytes) {
+  if (store_ == &store && forgotten_ == store.n_forgotten() && split_ == split &&
+      cache_bytes_ == cache_bytes && std::ranges::equal(columns_, columns)) {
+    return false;
+  }
   store_ = &store;
+  forgotten_ = store.n_forgotten();
+  cache_bytes_ = cache_bytes;
   columns_.assign(columns.begin(), columns.end());
   split_ = split;
   slot_of_.clear();
   rows_.clear();
   find_segments();
-  if (segments_.size() <= 2 || segments_.size() * kShortestRun <= columns_.size()) return;
+  if (segments_.size() <= 2 || segments_.size() * kShortestRun <= columns_.size()) {
+    return true;
+  }
 
   pieces_.clear();
   offsets_.resize(size());
@@ -62,11 +70,12 @@ void ActiveSet::set(KernelStore& store, std::span<const std::int32_t> columns, s
   slot_of_.assign(size(), -1);
   position_in_.assign(slots, -1);
   next_slot_ = 0;
+  return true;
 }
 
 void ActiveSet::note_rows() {
   const bool stay = compact() || store_->most_users() == store_->size();
-  if (!stay || segments_.size() > kMostParts) return;
+  if (!stay || segments_.size() > kMostParts || rows_stay()) return;
   rows_.assign(size() * segments_.size(), nullptr);
 }
 
@@ -75,7 +84,7 @@ bool ActiveSet::has(std::size_t position) const {
 }
 
 void ActiveSet::row(std::size_t position, std::span<const std::int32_t> also, std::size_t threads,
-                    const ActiveRow* keep, ActiveRow& out) {
+                    std::span<const ActiveRow> keep, ActiveRow& out) {
   if (!compact()) {
     out.compact_ = nullptr;
     out.held_ = store_->hold(columns_[position], blocks_, also, threads);
@@ -84,9 +93,12 @@ void ActiveSet::row(std::size_t position, std::span<const std::int32_t> also, st
   }
   std::int32_t& slot = slot_of_[position];
   if (slot < 0) {
-    if (keep != nullptr && slots_[next_slot_] != nullptr && slots_[next_slot_] == keep->compact_) {
-      next_slot_ = (next_slot_ + 1) % position_in_.size();
-    }
+    const auto is_kept = [&](const float* data) {
+      return data != nullptr && std::ranges::any_of(keep, [data](const ActiveRow& row) {
+               return row.compact_ == data;
+             });
+    };
+    while (is_kept(slots_[next_slot_])) next_slot_ = (next_slot_ + 1) % position_in_.size();
     const std::size_t taken = next_slot_;
     next_slot_ = (next_slot_ + 1) % position_in_.size();
     if (position_in_[taken] >= 0) {
@@ -141,43 +153,55 @@ bool add_rows(ActiveSet& active, std::span<const std::size_t> positions,
               std::span<const double> coef, std::size_t threads, Interrupt& interrupt,
               double* sum) {
   constexpr std::size_t kRows = 4;
+  constexpr std::size_t kAsk = 32;  // whether to go on, after so many rows that are there
+  const std::size_t n_parts = active.segments().size();
   ActiveRow rows[kRows];
   std::vector<std::int32_t> also;
   for (std::size_t k0 = 0; k0 < positions.size(); k0 += kRows) {
-    if (interrupt.requested()) return false;
+    if (k0 % kAsk == 0 && interrupt.requested()) return false;
     double factor[kRows] = {};
+    const float* const* noted[kRows] = {};
     for (std::size_t r = 0; r < kRows; ++r) {
       const std::size_t k = std::min(k0 + r, positions.size() - 1);
+      const std::size_t position = positions[k];
       if (k0 + r < positions.size()) factor[r] = coef[k];
-      if (!active.has(positions[k])) {
+      if (active.rows_are_in_store()) {
+        noted[r] = active.rows() + position * n_parts;
+        if (noted[r][0] != nullptr) continue;
+      }
+      if (!active.has(position)) {
+        if (interrupt.requested()) return false;
         also.clear();
         for (std::size_t l = k + 1; l < positions.size() && also.size() < kQueries; ++l) {
           also.push_back(active.column(positions[l]));
         }
       }
-      active.row(positions[k], also, threads, nullptr, rows[r]);
+      active.row(position, also, threads, {rows, r}, rows[r]);
     }
-    for (const Segment& s : active.segments()) {
+    for (std::size_t part = 0; part < n_parts; ++part) {
+      const Segment& s = active.segments()[part];
       const float* at[kRows];
-      for (std::size_t r = 0; r < kRows; ++r) at[r] = rows[r].at(s);
+      for (std::size_t r = 0; r < kRows; ++r) {
+        at[r] = noted[r] != nullptr ? noted[r][part] : rows[r].at(s);
+      }
       loops().accumulate4(s.size(), sum + s.first, at, factor);
     }
   }
   return true;
 }
 
+void shift_gradient(ActiveSet& all, const double* change, Interrupt& interrupt, Changes& changes,
+                    double* gradient) {
+  changes.find(all.size(), [&](std::size_t v) { return -change[v]; });
+  add_rows(all, changes.positions(), changes.amounts(), 1, interrupt, gradient);
+}
+
 void shift_gradient(KernelStore& store, std::span<const std::int32_t> rows, const double* change,
                     Interrupt& interrupt, double* gradient) {
   ActiveSet all;
   all.set(store, rows, rows.size(), 0);
-  std::vector<std::size_t> changed;
-  std::vector<double> coef;
-  for (std::size_t v = 0; v < rows.size(); ++v) {
-    if (change[v] == 0.0) continue;
-    changed.push_back(v);
-    coef.push_back(-change[v]);
-  }
-  add_rows(all, changed, coef, 1, interrupt, gradient);
+  Changes changes;
+  shift_gradient(all, change, interrupt, changes, gradient);
 }
 
 void entries(KernelStore& store, std::span<const std::int32_t> rows,

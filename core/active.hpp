@@ -41,8 +41,9 @@ class ActiveRow {
 // rows are gathered once into a small cache of compact rows, which the passes read instead.
 class ActiveSet {
  public:
-  // `split`: positions from here on are the second group.
-  void set(KernelStore& store, std::span<const std::int32_t> columns, std::size_t split,
+  // `split`: positions from here on are the second group. False when these columns were set
+  // already: what is known of their rows stays known.
+  bool set(KernelStore& store, std::span<const std::int32_t> columns, std::size_t split,
            std::size_t cache_bytes);
 
   std::size_t size() const { return columns_.size(); }
@@ -54,16 +55,18 @@ class ActiveSet {
   // Whether row(position) can be had without evaluating kernel entries.
   bool has(std::size_t position) const;
 
-  // Reads the row of a position; `also` are store rows worth evaluating along with it. `keep` is a
-  // row whose data must stay valid.
+  // Reads the row of a position; `also` are store rows worth evaluating along with it. `keep` are
+  // rows, at most kHeldRows - 1, whose data must stay valid.
   void row(std::size_t position, std::span<const std::int32_t> also, std::size_t threads,
-           const ActiveRow* keep, ActiveRow& out);
+           std::span<const ActiveRow> keep, ActiveRow& out);
 
   // From now on notes where rows are, if they stay there until `row` puts others in their place.
   // Then rows()[p * segments().size() + k] says where segment k of the row of position p is:
   // nullptr as long as `row` has not given it.
   void note_rows();
   bool rows_stay() const { return !rows_.empty(); }
+  // Whether nothing takes the place of a row that was given.
+  bool rows_are_in_store() const { return rows_stay() && !compact(); }
   const float* const* rows() const { return rows_.data(); }
 
   // Entry of a position in a row that `row` has given.
@@ -78,6 +81,8 @@ class ActiveSet {
   void note(std::size_t position, const ActiveRow& row);
 
   KernelStore* store_ = nullptr;
+  std::uint64_t forgotten_ = 0;  // by the store, when the columns were set
+  std::size_t cache_bytes_ = 0;
   std::vector<std::int32_t> columns_;
   std::size_t split_ = 0;
   std::vector<Segment> segments_;
@@ -101,12 +106,43 @@ class ActiveSet {
   std::size_t next_slot_ = 0;
 };
 
+// Positions and by how much they change.
+class Changes {
+ public:
+  // What `amount` says of each of n positions, where it is not 0. Which it is cannot be guessed:
+  // nothing here is a branch.
+  template <class Amount>
+  void find(std::size_t n, const Amount& amount) {
+    if (positions_.size() < n) {
+      positions_.resize(n);
+      amounts_.resize(n);
+    }
+    size_ = 0;
+    for (std::size_t p = 0; p < n; ++p) {
+      const double change = amount(p);
+      positions_[size_] = p;
+      amounts_[size_] = change;
+      size_ += change != 0.0 ? 1 : 0;
+    }
+  }
+  std::span<const std::size_t> positions() const { return {positions_.data(), size_}; }
+  std::span<const double> amounts() const { return {amounts_.data(), size_}; }
+
+ private:
+  std::vector<std::size_t> positions_;
+  std::vector<double> amounts_;
+  std::size_t size_ = 0;
+};
+
 // sum += coef[k] * the row of positions[k], at all positions and in double precision; false when
 // interrupted.
 bool add_rows(ActiveSet& active, std::span<const std::size_t> positions,
               std::span<const double> coef, std::size_t threads, Interrupt& interrupt, double* sum);
 
-// gradient -= K change, over variables that are `rows` of a store; incomplete when interrupted.
+// gradient -= K change, over all positions, or variables that are `rows` of a store; incomplete
+// when interrupted. `changes` is work space.
+void shift_gradient(ActiveSet& all, const double* change, Interrupt& interrupt, Changes& changes,
+                    double* gradient);
 void shift_gradient(KernelStore& store, std::span<const std::int32_t> rows, const double* change,
                     Interrupt& interrupt, double* gradient);
 

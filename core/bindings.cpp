@@ -215,6 +215,7 @@ NB_MODULE(_core, m) {
 
   bind_problems(m);
   bind_paths(m);
+  bind_together(m);
   bind_held_out(m);
   bind_left_out(m);
   bind_chains(m);

@@ -8,7 +8,10 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
+#include "problem.hpp"
+#include "solution.hpp"
 #include "store.hpp"
 
 namespace onefit {
@@ -29,10 +32,18 @@ inline void check_rows(const KernelStore& store, std::span<const std::int32_t> r
   }
 }
 
+// The problems of a list, which the caller holds: they stay where they are. And what a solver is
+// told (bindings_problems.cpp).
+using Problems = nb::typed<nb::list, Problem>;
+std::vector<const Problem*> problems_in(const Problems& list, const KernelStore& store);
+Settings make_settings(double tol, std::int64_t max_iter, bool shrinking);
+
 // Problems, solutions and the solver (bindings_problems.cpp).
 void bind_problems(nb::module_& m);
 // Paths of optima (bindings_path.cpp).
 void bind_paths(nb::module_& m);
+// All folds in one call (bindings_together.cpp).
+void bind_together(nb::module_& m);
 // What folds say of the rows that they hold out (bindings_held_out.cpp).
 void bind_held_out(nb::module_& m);
 // Estimates of left-out rows (bindings_left_out.cpp).

@@ -2,19 +2,19 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
-#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <span>
 #include <stdexcept>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "bindings.hpp"
 #include "held_out.hpp"
+#include "together.hpp"
 
 namespace onefit {
 
@@ -24,7 +24,6 @@ namespace {
 
 template <class T>
 using Numbers = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
-using Solutions = nb::typed<nb::list, Solution>;
 
 template <class T>
 Numbers<T> owned(std::unique_ptr<T[]> values, std::size_t size) {
@@ -61,58 +60,43 @@ Block products_of_pairs(KernelStore& store, const Vector<std::int32_t>& rows,
 }
 
 std::pair<Numbers<std::int32_t>, Numbers<std::int64_t>> labels_of_folds(
-    KernelStore& store, const std::vector<std::size_t>& starts, const Solutions& solutions,
-    const nb::typed<nb::list, Vector<std::int32_t>>& queries, double tol, std::size_t threads) {
+    KernelStore& store, const std::vector<std::size_t>& starts, const FoldSolutions& solved,
+    std::size_t first, const Vector<std::int32_t>& queries, const std::vector<std::size_t>& sizes,
+    double tol, std::size_t threads) {
   if (!are_classes(starts, store.size())) {
     throw std::invalid_argument("starts does not fit to the store");
   }
-  const std::size_t pairs = (starts.size() - 1) * (starts.size() - 2) / 2;
-  if (solutions.size() != pairs * queries.size()) {
+  if (solved.n_problems != (starts.size() - 1) * (starts.size() - 2) / 2 ||
+      first + sizes.size() > solved.n_folds()) {
     throw std::invalid_argument("there must be a solution for each fold and pair");
   }
-  std::vector<FittedFold> folds(queries.size());
-  std::vector<Vector<std::int32_t>> arrays;  // as long as they are used
-  std::size_t rows = 0;
+  if (std::accumulate(sizes.begin(), sizes.end(), std::size_t{0}) != queries.shape(0)) {
+    throw std::invalid_argument("sizes do not sum up to the number of queries");
+  }
+  check_rows(store, {queries.data(), queries.shape(0)});
+  std::vector<FittedFold> folds(sizes.size());
+  const std::int32_t* next = queries.data();
+  const Solution* solution = solved.solutions.data() + first * solved.n_problems;
   for (std::size_t f = 0; f < folds.size(); ++f) {
-    arrays.push_back(nb::cast<Vector<std::int32_t>>(queries[f]));
-    folds[f].queries = {arrays.back().data(), arrays.back().shape(0)};
-    check_rows(store, folds[f].queries);
-    rows += folds[f].queries.size();
-    std::size_t p = f * pairs;
+    folds[f].queries = {next, sizes[f]};
+    next += sizes[f];
     for (std::size_t i = 0; i + 1 < starts.size(); ++i) {
-      for (std::size_t j = i + 1; j + 1 < starts.size(); ++j, ++p) {
-        const auto& solution = nb::cast<const Solution&>(solutions[p]);
+      for (std::size_t j = i + 1; j + 1 < starts.size(); ++j, ++solution) {
         const std::size_t size = starts[i + 1] - starts[i] + starts[j + 1] - starts[j];
-        if (solution.beta.size() != size || solution.gradient.size() != size) {
+        if (solution->beta.size() != size || solution->gradient.size() != size) {
           throw std::invalid_argument("a solution has other variables than its pair of classes");
         }
-        folds[f].pairs.push_back(&solution);
+        folds[f].pairs.push_back(solution);
       }
     }
   }
-  std::unique_ptr<std::int32_t[]> labels(new std::int32_t[rows]);
+  std::unique_ptr<std::int32_t[]> labels(new std::int32_t[queries.shape(0)]);
   std::unique_ptr<std::int64_t[]> small(new std::int64_t[folds.size()]);
   {
     const nb::gil_scoped_release release;
     held_out_labels(store, starts, folds, tol, threads, labels.get(), small.get());
   }
-  return {owned(std::move(labels), rows), owned(std::move(small), folds.size())};
-}
-
-std::tuple<Numbers<std::int64_t>, Numbers<bool>, Numbers<bool>> ends_of(
-    const Solutions& solutions) {
-  const std::size_t count = solutions.size();
-  std::unique_ptr<std::int64_t[]> n_iter(new std::int64_t[count]);
-  std::unique_ptr<bool[]> converged(new bool[count]);
-  std::unique_ptr<bool[]> free_rows(new bool[count]);
-  for (std::size_t k = 0; k < count; ++k) {
-    const auto& solution = nb::cast<const Solution&>(solutions[k]);
-    n_iter[k] = solution.n_iter;
-    converged[k] = solution.status == Status::Converged;
-    free_rows[k] = solution.free_rows;
-  }
-  return {owned(std::move(n_iter), count), owned(std::move(converged), count),
-          owned(std::move(free_rows), count)};
+  return {owned(std::move(labels), queries.shape(0)), owned(std::move(small), folds.size())};
 }
 
 }  // namespace
@@ -121,15 +105,12 @@ void bind_held_out(nb::module_& m) {
   m.def("pair_products", &products_of_pairs, "store"_a, "rows"_a, "starts"_a, "coef"_a, "queries"_a,
         "Sums of kernel values for each query and pair of classes; rows are sorted by class.");
 
-  m.def("held_out_labels", &labels_of_folds, "store"_a, "starts"_a, "solutions"_a, "queries"_a,
-        "tol"_a, "threads"_a = 1,
+  m.def("held_out_labels", &labels_of_folds, "store"_a, "starts"_a, "solutions"_a, "first"_a,
+        "queries"_a, "sizes"_a, "tol"_a, "threads"_a = 1,
         "The number of the class that the pairs of C-SVC of each fold vote for, for each of its "
-        "queries, and how many values of each fold are smaller than tol. Solutions of the pairs of "
-        "the first fold, then of the next; queries, an array for each fold, and the variables of "
-        "pairs are rows of the store, which are sorted by class.");
-
-  m.def("ends", &ends_of, "solutions"_a,
-        "Of each solution: its iterations, whether it converged, whether it has free rows.");
+        "queries, and how many values of each fold are smaller than tol. The folds are those from "
+        "`first` on; queries, so many for each fold, and the variables of pairs are rows of the "
+        "store, which are sorted by class.");
 }
 
 }  // namespace onefit

@@ -83,32 +83,12 @@ Problem make_problem(const Vector<std::int32_t>& rows, const Vector<double>& lin
   return problem;
 }
 
-Settings make_settings(double tol, std::int64_t max_iter, bool shrinking) {
-  Settings settings;
-  settings.tol = tol;
-  settings.max_iter = max_iter;
-  settings.shrinking = shrinking;
-  return settings;
-}
-
 // Signs are proven of C-SVC.
 void check_is_c_svc(const Problem& problem, std::size_t variable) {
   if (problem.kink != 0.0 || problem.split != problem.size() || !problem.start.empty() ||
       variable >= problem.size()) {
     throw std::invalid_argument("sign_of is for the variables of a C-SVC");
   }
-}
-
-using Problems = nb::typed<nb::list, Problem>;
-
-// The objects stay where they are in the list, which the caller holds.
-std::vector<const Problem*> problems_in(const Problems& list, const KernelStore& store) {
-  std::vector<const Problem*> problems;
-  for (const nb::handle item : list) {
-    problems.push_back(&nb::cast<const Problem&>(item));
-    check_rows(store, problems.back()->rows);
-  }
-  return problems;
 }
 
 std::vector<Solution> solve_from_python(KernelStore& store, const Problems& list, double tol,
@@ -184,6 +164,23 @@ nb::ndarray<nb::numpy, double, nb::ndim<1>> feasible(const Problem& problem,
 }
 
 }  // namespace
+
+std::vector<const Problem*> problems_in(const Problems& list, const KernelStore& store) {
+  std::vector<const Problem*> problems;
+  for (const nb::handle item : list) {
+    problems.push_back(&nb::cast<const Problem&>(item));
+    check_rows(store, problems.back()->rows);
+  }
+  return problems;
+}
+
+Settings make_settings(double tol, std::int64_t max_iter, bool shrinking) {
+  Settings settings;
+  settings.tol = tol;
+  settings.max_iter = max_iter;
+  settings.shrinking = shrinking;
+  return settings;
+}
 
 void bind_problems(nb::module_& m) {
   nb::class_<Problem>(m, "Problem",

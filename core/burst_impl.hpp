@@ -66,35 +66,78 @@ class Bursting {
     e_ = b_.extremes;
     double gain = 0.0;
     std::int64_t done = 0;
-    for (;; ++done) {
-      b_.end = BurstEnd::GapReached;
-      const auto high = static_cast<double>(e_.max_up);
-      const auto low = static_cast<double>(e_.min_low);
-      const double gap = high - low;
-      if (gap < b_.tol || gap < b_.resolution * larger(size_of(high), size_of(low))) break;
-      b_.end = BurstEnd::Used;
-      if (done >= b_.limit) break;
-      const std::size_t i = e_.index;
-      const float* const* ki = b_.rows + i * b_.n_parts;
-      if (ki[0] == nullptr) fetch(i, i);
-      const Best best = partner(ki, i);
-      b_.end = BurstEnd::Stalled;
-      if (!(best.gain > 0.0F)) break;
-      const std::size_t j = best.index;
-      const float* const* kj = b_.rows + j * b_.n_parts;
-      if (kj[0] == nullptr) fetch(j, i);
-      double step = 0.0;
-      if (!move(i, j, ki, &step, &gain)) break;
-      sweep(ki, kj, static_cast<G>(step));
+    for (Step s; goes_on(done) && choose(s) && move(s, &gain); ++done) sweep(s);
+    finish(done, gain);
+  }
+
+  // The stages of two problems in turn: neither waits for what the other does.
+  static void run_both(Bursting& a, Bursting& b) {
+    a.e_ = a.b_.extremes;
+    b.e_ = b.b_.extremes;
+    double gain_a = 0.0;
+    double gain_b = 0.0;
+    std::int64_t done = 0;  // by each of them
+    bool only_a = false;    // has taken one more
+    bool only_b = false;
+    for (Step s, t; a.goes_on(done) && b.goes_on(done); ++done) {
+      const bool a_chooses = a.choose(s);
+      const bool b_chooses = b.choose(t);
+      if (!a_chooses || !b_chooses) break;
+      const bool a_moves = a.move(s, &gain_a);
+      const bool b_moves = b.move(t, &gain_b);
+      if (a_moves) a.sweep(s);
+      if (b_moves) b.sweep(t);
+      only_a = a_moves && !b_moves;
+      only_b = b_moves && !a_moves;
+      if (!a_moves || !b_moves) break;
     }
-    b_.done = done;
-    b_.gain = gain;
-    b_.extremes = e_;
+    a.finish(done + (only_a ? 1 : 0), gain_a);
+    b.finish(done + (only_b ? 1 : 0), gain_b);
   }
 
  private:
   static constexpr std::size_t L = ONEFIT_VECTOR_BYTES / sizeof(G);
   using Index = typename IndexOf<G>::type;
+
+  // What an iteration is about: i rises, j falls.
+  struct Step {
+    std::size_t i;
+    std::size_t j;
+    const float* const* ki;
+    const float* const* kj;
+    double size;
+  };
+
+  ONEFIT_INLINE bool goes_on(std::int64_t done) {
+    b_.end = BurstEnd::GapReached;
+    const auto high = static_cast<double>(e_.max_up);
+    const auto low = static_cast<double>(e_.min_low);
+    const double gap = high - low;
+    if (gap < b_.tol || gap < b_.resolution * larger(size_of(high), size_of(low))) return false;
+    b_.end = BurstEnd::Used;
+    return done < b_.limit;
+  }
+
+  ONEFIT_INLINE bool choose(Step& s) {
+    s.i = e_.index;
+    s.ki = b_.rows + s.i * b_.n_parts;
+    if (s.ki[0] == nullptr) fetch(s.i, s.i);
+    const Best best = partner(s.ki, s.i);
+    if (!(best.gain > 0.0F)) {
+      b_.end = BurstEnd::Stalled;
+      return false;
+    }
+    s.j = best.index;
+    s.kj = b_.rows + s.j * b_.n_parts;
+    if (s.kj[0] == nullptr) fetch(s.j, s.i);
+    return true;
+  }
+
+  void finish(std::int64_t done, double gain) {
+    b_.done = done;
+    b_.gain = gain;
+    b_.extremes = e_;
+  }
 
   static double larger(double a, double b) { return a > b ? a : b; }
   static double size_of(double a) { return a < 0.0 ? -a : a; }
@@ -156,9 +199,11 @@ class Bursting {
 
   // Takes the step of i and j; false when it changes neither. Which bound ends a step cannot be
   // guessed: i and j are two lanes, and nothing here is a branch but the last question.
-  ONEFIT_INLINE bool move(std::size_t i, std::size_t j, const float* const* ki, double* step,
-                          double* gain) {
+  ONEFIT_INLINE bool move(Step& chosen, double* gain) {
     using Pair = Vector<double, 2>;
+    const std::size_t i = chosen.i;
+    const std::size_t j = chosen.j;
+    const float* const* ki = chosen.ki;
     const auto vi = static_cast<std::size_t>(b_.variable[i]);
     const auto vj = static_cast<std::size_t>(b_.variable[j]);
     const std::size_t part_j = part_of(j);
@@ -184,7 +229,10 @@ class Bursting {
     steps = steps < other ? steps : other;
     const Pair after = steps < room ? before + steps * way : end;
     const auto same = after == before;
-    if ((same[0] & same[1]) != 0) return false;
+    if ((same[0] & same[1]) != 0) {
+      b_.end = BurstEnd::Stalled;
+      return false;
+    }
     b_.beta[vi] = after[0];
     b_.beta[vj] = after[1];
     // What up_shift and low_shift (kkt.hpp) give.
@@ -198,13 +246,16 @@ class Bursting {
     set_entry<L>(b_.up, of_j, j, static_cast<float>(up[1]));
     set_entry<L>(b_.low, of_j, j, static_cast<float>(low[1]));
     const double s = steps[0];
-    *step = s;
+    chosen.size = s;
     *gain += s * (slope - 0.5 * s * curvature);
     return true;
   }
 
   // g -= step * (ki - kj), and its extremes.
-  ONEFIT_INLINE void sweep(const float* const* ki, const float* const* kj, G step) {
+  ONEFIT_INLINE void sweep(const Step& s) {
+    const float* const* ki = s.ki;
+    const float* const* kj = s.kj;
+    const G step = static_cast<G>(s.size);
     const G never = static_cast<G>(kNever);
     const Vector<Index, L> lanes = count_up<Index, L>();
     const Vector<G, L> steps = fill<G, L>(step);
@@ -269,6 +320,13 @@ class Bursting {
 template <class G>
 void burst(Burst<G>* arguments) {
   Bursting<G>(*arguments).run();
+}
+
+template <class G>
+void two_bursts(Burst<G>* a, Burst<G>* b) {
+  Bursting<G> first(*a);
+  Bursting<G> second(*b);
+  Bursting<G>::run_both(first, second);
 }
 
 }  // namespace

@@ -421,12 +421,11 @@ void solve_cells(const std::vector<Line>& lines, bool cold, const Settings& sett
   }
   over_chains<Said>(
       chains, settings, threads,
-      [&](std::size_t c, const Settings& inner, std::size_t scratch, Interrupt& stop,
-          const auto& hand) {
-        if (c < wholes.size()) {
+      [&](std::size_t c, const ChainPlace& place, const auto& hand) -> ChainTask {
+        if (c < wholes.size()) {  // at once: others may wait for it
           const Announced end(*wholes[c]);
-          solve_whole(*wholes[c], inner, scratch, stop);
-          return;
+          solve_whole(*wholes[c], place.settings, place.scratch, place.interrupt);
+          return {};
         }
         const auto [l, p] = places[c - wholes.size()];
         Chain chain = chains[c];
@@ -436,22 +435,28 @@ void solve_cells(const std::vector<Line>& lines, bool cold, const Settings& sett
         }
         std::vector<Solution>& mine = open[l].solved[p];
         mine.reserve(lines[l].factors.size());
-        solve_chain(chain, cold, inner, scratch, stop, [&](std::size_t, Solution&& solution) {
-          mine.push_back(std::move(solution));
-          return false;
-        });
-        if (mine.size() < lines[l].factors.size()) return;  // interrupted
-        if (--open[l].left > 0) return;
-        Said said = Speaker(lines[l], open[l].solved, inner, decided, scratch, stop).run();
-        open[l].solved = {};
-        said.line = l;
-        for (const WholeStart* whole : open[l].whole) {
-          if (whole == nullptr || whole->lines[0] != l) continue;
-          for (std::size_t k = 0; k < whole->solved.size(); ++k) {
-            said.n_iter[k] += whole->solved[k].n_iter;
+        auto run = std::make_unique<ChainRun>(std::move(chain), cold, place.settings, place.scratch,
+                                              place.interrupt, place.memory,
+                                              [&mine](std::size_t, Solution&& solution) {
+                                                mine.push_back(std::move(solution));
+                                                return false;
+                                              });
+        const auto ended = [&, l = l, p = p, scratch = place.scratch, inner = place.settings,
+                            stop = &place.interrupt] {
+          if (open[l].solved[p].size() < lines[l].factors.size()) return;  // interrupted
+          if (--open[l].left > 0) return;
+          Said said = Speaker(lines[l], open[l].solved, inner, decided, scratch, *stop).run();
+          open[l].solved = {};
+          said.line = l;
+          for (const WholeStart* whole : open[l].whole) {
+            if (whole == nullptr || whole->lines[0] != l) continue;
+            for (std::size_t k = 0; k < whole->solved.size(); ++k) {
+              said.n_iter[k] += whole->solved[k].n_iter;
+            }
           }
-        }
-        hand(std::move(said));
+          hand(std::move(said));
+        };
+        return {std::move(run), ended};
       },
       [&](Said&& said) { return finished(std::move(said)); }, interrupt);
 }

@@ -13,7 +13,7 @@ std::vector<float> feature_distances(KernelStore& store, const Problem& problem,
   ActiveSet all;
   all.set(store, problem.rows, problem.split, 0);
   ActiveRow row;
-  all.row(query, {}, threads, nullptr, row);
+  all.row(query, {}, threads, {}, row);
   const float* diagonal = store.diagonal();
   const float own = diagonal[problem.rows[query]];
   std::vector<float> distance(problem.size());

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <utility>
 
 #include "active.hpp"
 #include "chain_workers.hpp"
 #include "folds.hpp"
-#include "smo.hpp"
 
 namespace onefit {
 namespace {
@@ -30,44 +30,93 @@ struct Step {
 
 }  // namespace
 
-void solve_chain(const Chain& chain, bool cold, const Settings& settings, std::size_t scratch,
-                 Interrupt& interrupt,
-                 const std::function<bool(std::size_t step, Solution&& solution)>& done) {
-  Settings inner = settings;
-  if (!cold) inner.newton_patience = kPatience;
-  std::vector<double> bounds(chain.bounds.size());
-  Solution before;
-  for (std::size_t k = 0; k < chain.factors.size(); ++k) {
-    const double factor = chain.factors[k];
-    std::transform(chain.bounds.begin(), chain.bounds.end(), bounds.begin(),
-                   [factor](double c) { return c > 0.0 ? factor * c : 0.0; });
-    Problem problem = with_bounds(*chain.all, bounds);
-    const bool is_near = k < chain.nearby.size() && chain.nearby[k].status == Status::Converged;
-    const bool started = !cold && (is_near || (k > 0 && before.status == Status::Converged));
-    if (started && is_near) {
-      start_near(*chain.store, chain.nearby[k], interrupt, problem);
-    } else if (started) {
-      start_scaled(before, factor / chain.factors[k - 1], problem);
-    }
-    Solution solution = solve(*chain.store, problem, inner, scratch, interrupt);
-    if (started && !solution.free_rows && solution.status == Status::Converged) {
-      // Any offset between two values is right here; that of a cold solve is wanted.
-      const std::int64_t spent = solution.n_iter;
-      solution = solve(*chain.store, with_bounds(*chain.all, bounds), inner, scratch, interrupt);
-      solution.n_iter += spent;
-    }
-    if (solution.status == Status::Interrupted) return;
-    if (k + 1 < chain.factors.size()) before = solution;
-    if (done(k, std::move(solution))) return;
-  }
+ChainRun::ChainRun(Chain chain, bool cold, const Settings& settings, std::size_t scratch,
+                   Interrupt& interrupt, SmoMemory& memory, Done done)
+    : chain_(std::move(chain)),
+      cold_(cold),
+      settings_(settings),
+      scratch_(scratch),
+      interrupt_(interrupt),
+      memory_(memory),
+      done_(std::move(done)),
+      bounds_(chain_.bounds.size()) {
+  if (!cold) settings_.newton_patience = kPatience;
+  if (!chain_.factors.empty()) begin();
+  go_on();
 }
 
-void start_near(KernelStore& store, const Solution& solved, Interrupt& interrupt, Problem& next) {
+void ChainRun::step() {
+  solve_->step();
+  go_on();
+}
+
+void ChainRun::step(ChainRun& a, ChainRun& b) {
+  StepwiseSolve::step(*a.solve_, *b.solve_);
+  a.go_on();
+  b.go_on();
+}
+
+void ChainRun::begin() {
+  const std::size_t k = step_;
+  const double factor = chain_.factors[k];
+  std::transform(chain_.bounds.begin(), chain_.bounds.end(), bounds_.begin(),
+                 [factor](double c) { return c > 0.0 ? factor * c : 0.0; });
+  Problem& problem = memory_.problem;
+  with_bounds(*chain_.all, bounds_, problem);
+  const bool is_near = k < chain_.nearby.size() && chain_.nearby[k].status == Status::Converged;
+  started_ = !cold_ && (is_near || (k > 0 && before_.status == Status::Converged));
+  if (started_ && is_near) {
+    start_near(chain_.nearby[k]);
+  } else if (started_) {
+    start_scaled(before_, factor / chain_.factors[k - 1], problem);
+  }
+  spent_ = 0;
+  solve_.emplace(*chain_.store, problem, settings_, scratch_, interrupt_, memory_);
+}
+
+// Whatever has ended without a further step.
+void ChainRun::go_on() {
+  while (solve_ && solve_->has_ended()) collect();
+}
+
+void ChainRun::collect() {
+  Solution solution = solve_->take();
+  solve_.reset();
+  if (started_ && !solution.free_rows && solution.status == Status::Converged) {
+    // Any offset between two values is right here; that of a cold solve is wanted.
+    spent_ = solution.n_iter;
+    started_ = false;
+    with_bounds(*chain_.all, bounds_, memory_.problem);
+    solve_.emplace(*chain_.store, memory_.problem, settings_, scratch_, interrupt_, memory_);
+    return;
+  }
+  if (solution.status == Status::Interrupted) return;
+  solution.n_iter += spent_;
+  const std::size_t k = step_++;
+  const bool is_last = step_ == chain_.factors.size();
+  if (!is_last) before_ = solution;
+  if (!done_(k, std::move(solution)) && !is_last) begin();
+}
+
+// In which more rows take part.
+void ChainRun::start_near(const Solution& solved) {
+  Problem& next = memory_.problem;
   next.start = average_start(next, solved);
-  std::vector<double> change = next.start;
-  for (std::size_t v = 0; v < change.size(); ++v) change[v] -= solved.beta[v];
+  memory_.change.resize(next.size());
+  for (std::size_t v = 0; v < next.size(); ++v) {
+    memory_.change[v] = next.start[v] - solved.beta[v];
+  }
   next.start_gradient = solved.gradient;
-  shift_gradient(store, next.rows, change.data(), interrupt, next.start_gradient.data());
+  memory_.activate(*chain_.store, next.rows, next.split, scratch_);
+  shift_gradient(memory_.active, memory_.change.data(), interrupt_, memory_.changes,
+                 next.start_gradient.data());
+}
+
+void solve_chain(const Chain& chain, bool cold, const Settings& settings, std::size_t scratch,
+                 Interrupt& interrupt, const ChainRun::Done& done) {
+  SmoMemory memory;
+  ChainRun run(chain, cold, settings, scratch, interrupt, memory, done);
+  while (!run.has_ended()) run.step();
 }
 
 void start_scaled(const Solution& solved, double ratio, Problem& next) {
@@ -96,11 +145,13 @@ void solve_chains(const std::vector<Chain>& chains, bool cold, const Settings& s
                   std::size_t threads, const Finished& finished, Interrupt& interrupt) {
   over_chains<Step>(
       chains, settings, threads,
-      [&](std::size_t c, const Settings& inner, std::size_t scratch, Interrupt& stop,
-          const auto& hand) {
-        solve_chain(chains[c], cold, inner, scratch, stop, [&](std::size_t k, Solution&& solution) {
-          return hand({c, k, std::move(solution)});
-        });
+      [&](std::size_t c, const ChainPlace& place, const auto& hand) -> ChainTask {
+        return {std::make_unique<ChainRun>(chains[c], cold, place.settings, place.scratch,
+                                           place.interrupt, place.memory,
+                                           [&hand, c](std::size_t k, Solution&& solution) {
+                                             return hand({c, k, std::move(solution)});
+                                           }),
+                {}};
       },
       [&](Step&& step) { return finished(step.chain, step.step, std::move(step.solution)); },
       interrupt);

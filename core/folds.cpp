@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <unordered_map>
 #include <utility>
 
 #include "active.hpp"
-#include "smo.hpp"
+#include "kkt.hpp"
 #include "solve_many.hpp"
 
 namespace onefit {
@@ -26,10 +27,20 @@ std::vector<Group> groups_of(const Problem& problem) {
   return groups;
 }
 
+// Of what `of` says of each variable; in four sums, which do not wait for one another.
+template <class Of>
+double sum_of(Group group, const Of& of) {
+  double sums[4] = {};
+  std::size_t v = group.first;
+  for (; v + 4 <= group.last; v += 4) {
+    for (std::size_t k = 0; k < 4; ++k) sums[k] += of(v + k);
+  }
+  for (; v < group.last; ++v) sums[0] += of(v);
+  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+
 double sum(const std::vector<double>& values, Group group) {
-  double total = 0.0;
-  for (std::size_t v = group.first; v < group.last; ++v) total += values[v];
-  return total;
+  return sum_of(group, [&](std::size_t v) { return values[v]; });
 }
 
 // LIBSVM's start: variables at their bounds, one after another, until they sum to `total`.
@@ -41,7 +52,11 @@ void fill(const Problem& problem, Group group, double total, std::vector<double>
 }
 
 // Equal shares of `amount`, none above its room; all of it, if there is room for it.
-double share_of(double amount, std::vector<double> room) {
+double share_of(double amount, std::span<const double> rooms) {
+  if (rooms.empty()) return 0.0;
+  const auto all = static_cast<double>(rooms.size());
+  if (*std::ranges::min_element(rooms) * all >= amount) return amount / all;
+  std::vector<double> room(rooms.begin(), rooms.end());
   std::sort(room.begin(), room.end());
   double smaller = 0.0;
   for (std::size_t k = 0; k < room.size(); ++k) {
@@ -49,66 +64,31 @@ double share_of(double amount, std::vector<double> room) {
     if (smaller + room[k] * left >= amount) return (amount - smaller) / left;
     smaller += room[k];
   }
-  return room.empty() ? 0.0 : room.back();
+  return room.back();
 }
 
-}  // namespace
-
-Problem with_bounds(const Problem& all, std::span<const double> c) {
-  Problem fold;
-  fold.rows = all.rows;
-  fold.linear = all.linear;
-  fold.kink = all.kink;
-  fold.split = all.split;
-  const std::size_t n = all.size();
-  fold.lower.resize(n);
-  fold.upper.resize(n);
-  double before = 0.0;
-  double now = 0.0;
-  for (std::size_t v = 0; v < n; ++v) {
-    const double bound = c[static_cast<std::size_t>(all.rows[v])];
-    fold.lower[v] = all.lower[v] < 0.0 ? -bound : 0.0;
-    fold.upper[v] = all.upper[v] > 0.0 ? bound : 0.0;
-    before += all.upper[v] - all.lower[v];
-    now += fold.upper[v] - fold.lower[v];
-  }
-  if (all.start.empty()) return fold;
-  fold.start.assign(n, 0.0);
-  for (const Group group : groups_of(all)) {
-    const double share = before > 0.0 ? now / before : 0.0;
-    fill(fold, group, sum(all.start, group) * share, fold.start);
-  }
-  fold.start_gradient = all.start_gradient;  // given where K b is 0, as it then is here
-  return fold;
-}
-
-void make_feasible(const Problem& problem, const std::vector<bool>& first,
-                   std::vector<double>& beta) {
-  for (std::size_t v = 0; v < beta.size(); ++v) {
-    beta[v] = std::clamp(beta[v], problem.lower[v], problem.upper[v]);
-  }
-  std::vector<std::size_t> who;
-  std::vector<double> room;
+// Brings beta, which is within the bounds, to the sums of the problem's start.
+template <class First>
+void reach_sums(const Problem& problem, const First& first, std::vector<double>& beta) {
+  std::vector<std::size_t> who(beta.size());
+  std::vector<double> room(beta.size());
   for (const Group group : groups_of(problem)) {
     const double total = problem.start.empty() ? 0.0 : sum(problem.start, group);
-    double size = std::abs(total);
-    for (std::size_t v = group.first; v < group.last; ++v) size += std::abs(beta[v]);
-    const double rounding = kRounding * size;
+    const double size = sum_of(group, [&](std::size_t v) { return std::abs(beta[v]); });
+    const double rounding = kRounding * (std::abs(total) + size);
     for (int turn = 0; turn < 3; ++turn) {
       const double lack = total - sum(beta, group);
       if (std::abs(lack) <= rounding) break;
-      who.clear();
-      room.clear();
+      // Who has room cannot be guessed: no branches.
+      std::size_t count = 0;
       for (std::size_t v = group.first; v < group.last; ++v) {
-        if ((turn == 0 && !first[v]) || (turn == 1 && beta[v] == 0.0)) continue;
-        const double distance =
-            lack > 0.0 ? problem.upper[v] - beta[v] : beta[v] - problem.lower[v];
-        if (distance <= 0.0) continue;
-        who.push_back(v);
-        room.push_back(distance);
+        const bool asked = (turn > 0 || first(v)) & (turn != 1 || beta[v] != 0.0);
+        who[count] = v;
+        room[count] = lack > 0.0 ? problem.upper[v] - beta[v] : beta[v] - problem.lower[v];
+        count += static_cast<std::size_t>(asked & (room[count] > 0.0));
       }
-      const double share = share_of(std::abs(lack), room);
-      for (std::size_t k = 0; k < who.size(); ++k) {
+      const double share = share_of(std::abs(lack), {room.data(), count});
+      for (std::size_t k = 0; k < count; ++k) {
         const std::size_t v = who[k];
         if (share < room[k]) {
           beta[v] = std::clamp(beta[v] + (lack > 0.0 ? share : -share), problem.lower[v],
@@ -120,43 +100,133 @@ void make_feasible(const Problem& problem, const std::vector<bool>& first,
     }
     // What rounding left of a distance to a bound would make a free variable.
     for (std::size_t v = group.first; v < group.last; ++v) {
-      if (std::abs(beta[v] - problem.lower[v]) <= rounding) beta[v] = problem.lower[v];
-      if (std::abs(beta[v] - problem.upper[v]) <= rounding) beta[v] = problem.upper[v];
+      const double b = beta[v];
+      const double at_lower = std::abs(b - problem.lower[v]) <= rounding ? problem.lower[v] : b;
+      beta[v] = std::abs(b - problem.upper[v]) <= rounding ? problem.upper[v] : at_lower;
     }
   }
 }
 
+// The numbers of folds of the same problem one after another: they need the same rows of the store.
+std::vector<std::size_t> by_problem(const std::vector<FoldProblem>& problems) {
+  std::unordered_map<const Problem*, std::size_t> first;
+  std::vector<std::size_t> order(problems.size());
+  for (std::size_t k = 0; k < problems.size(); ++k) {
+    first.emplace(problems[k].all, k);
+    order[k] = k;
+  }
+  std::ranges::sort(order, {}, [&](std::size_t k) { return std::pair(first[problems[k].all], k); });
+  return order;
+}
+
+}  // namespace
+
+Problem with_bounds(const Problem& all, std::span<const double> c) {
+  Problem fold;
+  with_bounds(all, c, fold);
+  return fold;
+}
+
+void with_bounds(const Problem& all, std::span<const double> c, Problem& fold) {
+  fold.rows = all.rows;
+  fold.linear = all.linear;
+  fold.kink = all.kink;
+  fold.split = all.split;
+  fold.start.clear();
+  fold.start_gradient.clear();
+  fold.sign_of.reset();
+  const std::size_t n = all.size();
+  fold.lower.resize(n);
+  fold.upper.resize(n);
+  for (std::size_t v = 0; v < n; ++v) {
+    const double bound = c[static_cast<std::size_t>(all.rows[v])];
+    fold.lower[v] = all.lower[v] < 0.0 ? -bound : 0.0;
+    fold.upper[v] = all.upper[v] > 0.0 ? bound : 0.0;
+  }
+  if (all.start.empty()) return;
+  double before = 0.0;
+  double now = 0.0;
+  for (std::size_t v = 0; v < n; ++v) {
+    before += all.upper[v] - all.lower[v];
+    now += fold.upper[v] - fold.lower[v];
+  }
+  fold.start.assign(n, 0.0);
+  for (const Group group : groups_of(all)) {
+    const double share = before > 0.0 ? now / before : 0.0;
+    fill(fold, group, sum(all.start, group) * share, fold.start);
+  }
+  fold.start_gradient = all.start_gradient;  // given where K b is 0, as it then is here
+}
+
+void make_feasible(const Problem& problem, const std::vector<bool>& first,
+                   std::vector<double>& beta) {
+  for (std::size_t v = 0; v < beta.size(); ++v) {
+    beta[v] = std::clamp(beta[v], problem.lower[v], problem.upper[v]);
+  }
+  reach_sums(problem, [&](std::size_t v) { return first[v]; }, beta);
+}
+
 std::vector<double> average_start(const Problem& problem, const Solution& solved) {
   std::vector<double> beta(problem.size());
-  std::vector<bool> free(problem.size());
   for (std::size_t v = 0; v < beta.size(); ++v) {
-    const double b = std::clamp(solved.beta[v], problem.lower[v], problem.upper[v]);
-    beta[v] = b;
-    free[v] = b > problem.lower[v] && b < problem.upper[v] && (problem.kink == 0.0 || b != 0.0);
+    beta[v] = std::clamp(solved.beta[v], problem.lower[v], problem.upper[v]);
   }
-  make_feasible(problem, free, beta);
+  const bool kinked = problem.kink != 0.0;
+  const auto is_free = [&](std::size_t v) {
+    return (beta[v] > problem.lower[v]) & (beta[v] < problem.upper[v]) &
+           !(kinked & (beta[v] == 0.0));
+  };
+  reach_sums(problem, is_free, beta);
   return beta;
+}
+
+bool has_same_solution(const Problem& fold, const Solution& solved, double tol) {
+  if (!fold.start.empty() || solved.status != Status::Converged || !solved.free_rows) return false;
+  int beyond = 0;
+  for (std::size_t v = 0; v < fold.size(); ++v) {
+    const double b = solved.beta[v];
+    beyond |= static_cast<int>(b < fold.lower[v]) | static_cast<int>(b > fold.upper[v]);
+  }
+  return beyond == 0 && conditions<float>(fold, solved.beta, solved.gradient).gap() < tol;
 }
 
 std::vector<Solution> solve_folds(KernelStore& store, const std::vector<FoldProblem>& problems,
                                   bool same_kernel, const Settings& settings, std::size_t threads,
                                   Interrupt& interrupt) {
-  const auto one = [&](std::size_t k, const Settings& inner, std::size_t scratch, Interrupt& part) {
-    Problem fold = with_bounds(*problems[k].all, problems[k].bounds);
-    fold.sign_of = problems[k].sign_of;
-    if (const Solution* solved = problems[k].solved) {
+  const std::vector<std::size_t> order = by_problem(problems);
+  const auto prepare = [&](std::size_t k, const Settings& inner, std::size_t scratch,
+                           Interrupt& part, SmoMemory& memory) -> Task {
+    const FoldProblem& given = problems[order[k]];
+    Problem& fold = memory.problem;
+    with_bounds(*given.all, given.bounds, fold);
+    fold.sign_of = given.sign_of;
+    const Solution* solved = given.solved;
+    if (solved != nullptr && same_kernel && !given.sign_of &&
+        has_same_solution(fold, *solved, inner.tol)) {
+      return {nullptr,
+              solution_at<float>(fold, solved->beta, solved->gradient, 0, Status::Converged)};
+    }
+    if (solved != nullptr) {
       fold.start = average_start(fold, *solved);
       fold.start_gradient.clear();
       if (same_kernel) {
-        std::vector<double> change = fold.start;
-        for (std::size_t v = 0; v < change.size(); ++v) change[v] -= solved->beta[v];
+        memory.change.resize(fold.size());
+        for (std::size_t v = 0; v < fold.size(); ++v) {
+          memory.change[v] = fold.start[v] - solved->beta[v];
+        }
         fold.start_gradient = solved->gradient;
-        shift_gradient(store, fold.rows, change.data(), part, fold.start_gradient.data());
+        memory.activate(store, fold.rows, fold.split, scratch);
+        shift_gradient(memory.active, memory.change.data(), part, memory.changes,
+                       fold.start_gradient.data());
       }
     }
-    return solve(store, fold, inner, scratch, part);
+    return {&fold};
   };
-  return in_parallel(store, problems.size(), one, settings, threads, interrupt);
+  std::vector<Solution> sorted = in_parallel(
+      store, problems.size(), prepare, [](std::size_t) {}, settings, threads, interrupt);
+  std::vector<Solution> solutions(sorted.size());
+  for (std::size_t k = 0; k < sorted.size(); ++k) solutions[order[k]] = std::move(sorted[k]);
+  return solutions;
 }
 
 }  // namespace onefit

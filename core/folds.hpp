@@ -21,6 +21,7 @@ namespace onefit {
 // The problem with another bound c for each row of the store, to be started cold. Sums that are not
 // 0 (those of nu) are a share of all bounds, and remain so.
 Problem with_bounds(const Problem& all, std::span<const double> c);
+void with_bounds(const Problem& all, std::span<const double> c, Problem& fold);
 
 // Brings beta within the bounds and to the sums of the problem's start. What a sum lacks is spread
 // evenly: over the variables of `first` as far as they have room, then over those that are not 0,
@@ -31,6 +32,11 @@ void make_feasible(const Problem& problem, const std::vector<bool>& first,
 // The coefficients of a solution over the same variables as far as the bounds allow; what leaves is
 // spread over the free variables (AVG; DeCoste & Wagstaff, KDD 2000).
 std::vector<double> average_start(const Problem& problem, const Solution& solved);
+
+// Whether a solution over the same variables is one of this problem, too: within its bounds, with
+// its conditions met, and with free variables that decide the offset. So are folds that hold out no
+// row with a coefficient.
+bool has_same_solution(const Problem& fold, const Solution& solved, double tol);
 
 // A problem of a fold: what it is on all rows, the bounds of the fold, a solution to start from or
 // nothing, and a variable of which the sign is all that is asked, or none.

@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::size_t kRows = 4;    // that are summed up in one pass
 constexpr std::size_t kBatch = 32;  // that are evaluated together: they stay in the cache
+constexpr std::size_t kInCache = std::size_t{24} << 20;  // bytes of a matrix
 
 // Kernel values of some rows with the queries.
 class QueryValues {
@@ -21,17 +22,18 @@ class QueryValues {
       : store_(store),
         size_(queries.size()),
         direct_(store.only(queries)),
-        // With few features evaluating is faster than finding and copying.
-        always_(direct_ != nullptr && store.preferred_rows() == 1),
+        // With few features evaluating is faster than reading what is in no cache.
+        always_(direct_ != nullptr && store.preferred_rows() == 1 &&
+                store.size() * store.size() * sizeof(float) > kInCache),
         values_(kBatch * queries.size()) {
-    // Columns one after another are copied together: folds that are not shuffled are such runs.
-    for (std::size_t q = 0; q < queries.size() && !always_;) {
-      std::size_t end = q + 1;
-      while (end < queries.size() && queries[end] == queries[end - 1] + 1) ++end;
+    // Where the columns are: runs of them are short.
+    for (std::size_t q = 0; q < queries.size() && !always_; ++q) {
       const auto column = static_cast<std::size_t>(queries[q]);
-      runs_.push_back(store.run(column, column + (end - q)));
-      blocks_ |= std::uint64_t{1} << runs_.back().block;
-      q += runs_.back().length;
+      const Run run = store.run(column, column + 1);
+      if (pieces_.empty() || pieces_.back().block != run.block) pieces_.push_back({run.block, 0});
+      pieces_.back().end = q + 1;
+      offsets_.push_back(static_cast<std::uint32_t>(run.offset));
+      blocks_ |= std::uint64_t{1} << run.block;
     }
   }
 
@@ -60,8 +62,10 @@ class QueryValues {
   void copy(std::span<const std::int32_t> rows, float* to) {
     const std::size_t next = std::min(kQueries, rows.size() - 1);
     const HeldRow held = store_.hold(rows[0], blocks_, rows.subspan(1, next), 1);
-    for (const Run& run : runs_) {
-      to = std::copy_n(held.block(run.block) + run.offset, run.length, to);
+    std::size_t q = 0;
+    for (const Piece& piece : pieces_) {
+      const float* from = held.block(piece.block);
+      for (; q < piece.end; ++q) to[q] = from[offsets_[q]];
     }
   }
 
@@ -70,7 +74,12 @@ class QueryValues {
   std::unique_ptr<ColumnSource> direct_;
   bool always_;
   std::vector<float> values_;
-  std::vector<Run> runs_;
+  struct Piece {  // queries before `end` whose columns are in one block
+    std::size_t block;
+    std::size_t end;
+  };
+  std::vector<Piece> pieces_;
+  std::vector<std::uint32_t> offsets_;
   std::uint64_t blocks_ = 0;
 };
 
@@ -86,37 +95,46 @@ std::vector<double> sums_of_pairs(KernelStore& store, std::span<const std::int32
   const std::size_t classes = starts.size() - 1;
   const std::size_t n = rows.size();
   std::vector<double> sums(classes * (classes - 1) / 2 * queries.size(), 0.0);
+  if (queries.empty()) return sums;
   QueryValues values(store, queries);
-  std::vector<std::size_t> support;
-  std::vector<std::int32_t> support_rows;
-  std::vector<std::size_t> used;
+  // Which of many are not 0 cannot be guessed: they are counted without a branch.
+  std::vector<std::uint8_t> any;
+  std::vector<std::size_t> support(n);
+  std::vector<std::int32_t> support_rows(n);
+  std::size_t used[kBatch];
   for (std::size_t k = 0; k < classes; ++k) {
-    support.clear();
-    support_rows.clear();
-    for (std::size_t r = starts[k]; r < starts[k + 1]; ++r) {
-      bool any = false;
-      for (std::size_t other = 0; other + 1 < classes; ++other) any |= coef[other * n + r] != 0.0;
-      if (!any) continue;
-      support.push_back(r);
-      support_rows.push_back(rows[r]);
+    const std::size_t size = starts[k + 1] - starts[k];
+    any.assign(size, 0);
+    for (std::size_t other = 0; other + 1 < classes; ++other) {
+      const double* factors = coef + other * n + starts[k];
+      for (std::size_t r = 0; r < size; ++r) {
+        any[r] = static_cast<std::uint8_t>(any[r] | static_cast<std::uint8_t>(factors[r] != 0.0));
+      }
     }
-    for (std::size_t s = 0; s < support.size();) {
-      const std::size_t count = values.read(std::span(support_rows).subspan(s));
+    std::size_t n_support = 0;
+    for (std::size_t r = starts[k]; r < starts[k + 1]; ++r) {
+      support[n_support] = r;
+      support_rows[n_support] = rows[r];
+      n_support += any[r - starts[k]];
+    }
+    for (std::size_t s = 0; s < n_support;) {
+      const std::size_t count = values.read(std::span(support_rows).subspan(s, n_support - s));
       for (std::size_t other = 0; other + 1 < classes; ++other) {
         const double* factors = coef + other * n;
-        used.clear();
+        std::size_t n_used = 0;
         for (std::size_t r = 0; r < count; ++r) {
-          if (factors[support[s + r]] != 0.0) used.push_back(r);
+          used[n_used] = r;
+          n_used += factors[support[s + r]] != 0.0 ? 1 : 0;
         }
         const std::size_t p =
             other < k ? pair_number(classes, other, k) : pair_number(classes, k, other + 1);
-        for (std::size_t u = 0; u < used.size(); u += kRows) {
+        for (std::size_t u = 0; u < n_used; u += kRows) {
           const float* at[kRows];
           double factor[kRows] = {};
           for (std::size_t r = 0; r < kRows; ++r) {
-            const std::size_t row = used[std::min(u + r, used.size() - 1)];
+            const std::size_t row = used[std::min(u + r, n_used - 1)];
             at[r] = values.row(row);
-            if (u + r < used.size()) factor[r] = factors[support[s + row]];
+            if (u + r < n_used) factor[r] = factors[support[s + row]];
           }
           loops().accumulate4(queries.size(), sums.data() + p * queries.size(), at, factor);
         }

@@ -70,38 +70,40 @@ inline std::size_t group_of(const Problem& problem, std::size_t v) {
 // (the variables strictly between their bounds, whose value is the offset).
 class GroupConditions {
  public:
+  GroupConditions() = default;
+  explicit GroupConditions(const Summary& summary) : summary_(summary) {}
   void add(double up, double low);
   double gap() const;
   // LIBSVM's rule: the mean over free variables, or the middle of what the others leave.
   double offset() const;
 
  private:
-  double max_up_ = -kNever;
-  double min_low_ = kNever;
-  double free_sum_ = 0.0;
-  std::size_t free_count_ = 0;
+  Summary summary_;
 };
 
-// The conditions of each group, over all variables or over the given ones, with shifts in T (float
-// or double).
+// The conditions of each group over the given variables, with shifts in T (float or double).
 struct Conditions {
   GroupConditions groups[2];
   double gap() const;
 };
 template <class T>
 Conditions conditions(const Problem& problem, const std::vector<double>& beta,
-                      const std::vector<double>& gradient);
-template <class T>
-Conditions conditions(const Problem& problem, const std::vector<double>& beta,
                       const std::vector<double>& gradient, const std::int32_t* variables,
                       std::size_t count);
 
-double objective(const Problem& problem, const std::vector<double>& beta,
-                 const std::vector<double>& gradient);
+// The same over all variables, and what else one pass finds.
+struct Judged : Conditions {
+  double objective = 0.0;
+  double squares = 0.0;  // of all coefficients
+  double largest = 0.0;  // coefficient, without its sign
+};
+template <class T>
+Judged conditions(const Problem& problem, const std::vector<double>& beta,
+                  const std::vector<double>& gradient);
 
 // What a solve returns that ended at beta, where these conditions hold.
 Solution solution_at(const Problem& problem, std::vector<double> beta, std::vector<double> gradient,
-                     const Conditions& reached, std::int64_t n_iter, Status status);
+                     const Judged& reached, std::int64_t n_iter, Status status);
 template <class T>
 Solution solution_at(const Problem& problem, std::vector<double> beta, std::vector<double> gradient,
                      std::int64_t n_iter, Status status);

@@ -18,6 +18,13 @@ class LikelyRows {
  public:
   LikelyRows() { found_.reserve(kFound); }
 
+  // For another problem.
+  void clear() {
+    found_.clear();
+    next_ = 0;
+    search_from_ = 0;
+  }
+
   template <class G>
   void choose(const KernelStore& store, const ActiveSet& active, std::size_t missing, const G* g,
               const float* up, const float* low, const GroupState<G>* groups, std::int64_t n_iter,

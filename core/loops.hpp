@@ -35,6 +35,19 @@ struct Nearest {
   std::size_t index = 0;
 };
 
+// What is known of some variables (kkt.hpp): extremes of u and l, the sum and number of those where
+// both are equal, their part of the objective, and their coefficients: the sum of squares and the
+// largest, without its sign.
+struct Summary {
+  double max_up = -kNever;
+  double min_low = kNever;
+  double free_sum = 0.0;
+  double free_count = 0.0;
+  double objective = 0.0;
+  double squares = 0.0;
+  double largest = 0.0;
+};
+
 struct Loops {
   const char* name;
 
@@ -53,6 +66,16 @@ struct Loops {
   // Iterations of SMO (burst.hpp).
   void (*burst_f)(Burst<float>* arguments);
   void (*burst_d)(Burst<double>* arguments);
+  // Iterations of two problems in turn, until one of the two ends.
+  void (*two_bursts_f)(Burst<float>* a, Burst<float>* b);
+
+  // What up_shift and low_shift (kkt.hpp) give, with the kink that they round.
+  void (*shifts)(std::size_t n, const double* beta, const double* lower, const double* upper,
+                 double kink, float* up, float* low);
+  // Adds variables to a summary; `shift` is the kink as u and l have it.
+  void (*summarise)(std::size_t n, const double* beta, const double* gradient, const double* linear,
+                    const double* lower, const double* upper, double shift, double kink,
+                    Summary* out);
 
   // acc += c0 r0 + c1 r1 + c2 r2 + c3 r3 in double precision.
   void (*accumulate4)(std::size_t n, double* acc, const float* const* rows, const double* coef);

@@ -108,6 +108,7 @@ inline Vector<float, L> gains(Vector<G, L> violation, Vector<float, L> both_diag
 }  // namespace
 }  // namespace onefit
 
+#include "bounded_impl.hpp"
 #include "burst_impl.hpp"
 
 namespace onefit {
@@ -421,6 +422,9 @@ const Loops ONEFIT_TABLE(ONEFIT_ISA) = {
     second<double>,
     burst<float>,
     burst<double>,
+    two_bursts<float>,
+    shifts,
+    summarise,
     accumulate4,
     combine,
     advance,

@@ -235,7 +235,7 @@ class PreciseSmo {
   bool improved() {
     noted_progress_ = 0.0;
     return std::exchange(progress_, 0.0) >
-           kLeastProgress * std::abs(objective(problem_, beta_, gradient_));
+           kLeastProgress * std::abs(conditions<double>(problem_, beta_, gradient_).objective);
   }
 
   Solution finish(Status status) {
@@ -273,9 +273,7 @@ bool rounding_may_cause(double gap, const std::vector<double>& beta, double larg
   return gap < kEntryUlps * std::numeric_limits<float>::epsilon() * largest_diagonal * total;
 }
 
-bool rounding_hides(double tol, const std::vector<double>& beta, double largest_diagonal) {
-  double squares = 0.0;
-  for (const double b : beta) squares += b * b;
+bool rounding_hides(double tol, double squares, double largest_diagonal) {
   return std::numeric_limits<float>::epsilon() * largest_diagonal * std::sqrt(squares) >
          kHopeless * tol;
 }

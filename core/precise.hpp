@@ -22,9 +22,10 @@ namespace onefit {
 bool can_solve_precisely(std::size_t n);
 
 // Whether rounding of float32 entries may do as much to a gradient as this gap, and whether it is
-// likely to do so much more than a tolerance that a gap says nothing.
+// likely to do so much more than a tolerance that a gap says nothing; `squares` are summed up over
+// beta.
 bool rounding_may_cause(double gap, const std::vector<double>& beta, double largest_diagonal);
-bool rounding_hides(double tol, const std::vector<double>& beta, double largest_diagonal);
+bool rounding_hides(double tol, double squares, double largest_diagonal);
 
 // Goes on from `beta`, reached after `n_iter` iterations, which count towards the limit.
 Solution solve_precisely(const KernelStore& store, const Problem& problem, const Settings& settings,

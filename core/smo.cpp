@@ -2,20 +2,21 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <memory>
 #include <optional>
 #include <span>
 #include <type_traits>
+#include <utility>
+#include <variant>
 
-#include "active.hpp"
 #include "gap_watch.hpp"
 #include "kkt.hpp"
-#include "likely_rows.hpp"
 #include "newton.hpp"
 #include "precise.hpp"
 #include "progress_watch.hpp"
 #include "selection.hpp"
 #include "sign_watch.hpp"
+#include "variables.hpp"
 
 namespace onefit {
 namespace {
@@ -24,8 +25,6 @@ namespace {
 constexpr std::size_t kShrinkFrom = 400;
 // Iterations between looks whether variables can be dropped, from a start near the optimum.
 constexpr std::int64_t kShrinkSeeded = 100;
-// Variables are dropped when at most this share of them would remain.
-constexpr double kShrinkTo = 0.7;
 // Iterations between looks at the interrupt.
 constexpr std::int64_t kPoll = 128;
 // Iterations between looks whether a step of all free variables pays, and what it adds to the
@@ -37,191 +36,121 @@ constexpr double kRidge = 1e-6;
 constexpr std::size_t kFewRows = 200;
 enum class End { GapReached, MaxIter, Stalled, EntriesTooCoarse, Interrupted, SignProven };
 
-class Smo {
+class Smo : private Variables {
  public:
-  Smo(KernelStore& store, const Problem& problem, const Settings& settings,
-      std::size_t scratch_bytes, Interrupt& interrupt)
-      : store_(store),
-        problem_(problem),
-        settings_(settings),
-        scratch_bytes_(scratch_bytes),
-        interrupt_(interrupt),
-        n_(problem.size()),
-        beta_(problem.start),
-        gradient_(problem.start_gradient),
-        variable_(n_),
-        up_(n_ + kBurstPad),
-        low_(n_ + kBurstPad),
-        diagonal_(n_ + kBurstPad),
-        zeros_(n_) {
-    if (beta_.empty()) beta_.assign(n_, 0.0);
-    known_at_ = beta_;
-    seeded_ = !gradient_.empty();
-    if (gradient_.empty()) {
-      known_at_.assign(n_, 0.0);
-      gradient_ = problem.linear;
+  using Variables::Variables;
+
+  // Goes on until it ends, or until a burst of iterations is to be run, which is not done here.
+  std::optional<Solution> advance() {
+    if (!begun_) {
+      begun_ = true;
+      if (!refresh_gradient()) return finish(Status::Interrupted);
+      wide_ = store_.size() <= kFewRows || !float_suffices(settings_.tol);
     }
-    columns_.reserve(n_);
-    also_.reserve(kQueries);
+    for (;;) {
+      if (loop_.index() == 0) begin_loop();
+      const std::optional<End> ended =
+          wide_ ? iterate(std::get<Loop<double>>(loop_)) : iterate(std::get<Loop<float>>(loop_));
+      if (!ended) return std::nullopt;
+      loop_.emplace<std::monostate>();
+      if (std::optional<Solution> solution = judge(*ended)) return solution;
+    }
   }
 
-  Solution run() {
-    if (!refresh_gradient()) return finish(Status::Interrupted);
-    bool wide = store_.size() <= kFewRows || !float_suffices(settings_.tol);
-    for (;;) {
-      reached_.reset();
-      activate_all();
-      End end = wide ? iterate(gradient64_, settings_.tol) : iterate(gradient32_, settings_.tol);
-      const bool shrunk = active_.size() < n_;
-      if (wide && !shrunk) {
-        gradient_.assign(gradient64_.data(), gradient64_.data() + n_);
-        known_at_ = beta_;
-      } else if (end != End::Interrupted && !refresh_gradient()) {
-        end = End::Interrupted;
-      }
-      if (end == End::Interrupted) return finish(Status::Interrupted);
-      if (end == End::SignProven) {
-        // Again in double precision.
-        const double offset = conditions<float>(problem_, beta_, gradient_).groups[0].offset();
-        if (sign_.proves(n_iter_, beta_, gradient_.data(), offset))
-          return finish(Status::SignProven);
-        continue;
-      }
-      reached_ = conditions<float>(problem_, beta_, gradient_);
-      if (reached_->gap() < settings_.tol) {
-        const bool hidden = rounding_hides(settings_.tol, beta_, largest_diagonal());
-        return hidden && can_solve_precisely(n_) ? solve_more_precisely()
-                                                 : finish(Status::Converged);
-      }
-      if (end == End::MaxIter) return finish(Status::MaxIter);
-      // The gradient was exact and no variable was missing: what is left is rounding of the
-      // entries.
-      if (wide && (!shrunk || end == End::EntriesTooCoarse ||
-                   (end == End::Stalled && active_gap() >= settings_.tol))) {
-        return can_solve_precisely(n_) ? solve_more_precisely() : finish(Status::Stalled);
-      }
-      // Rounding of the float32 gradient, not a dropped variable, is why the gap is not there yet.
-      if (!shrunk || active_gap() > settings_.tol) wide = true;
-    }
+  // The burst that is to be run: one of the two.
+  Burst<float>* burst32() {
+    auto* loop = std::get_if<Loop<float>>(&loop_);
+    return loop != nullptr ? &loop->burst : nullptr;
+  }
+  Burst<double>* burst64() {
+    auto* loop = std::get_if<Loop<double>>(&loop_);
+    return loop != nullptr ? &loop->burst : nullptr;
   }
 
  private:
-  // ---- gradients --------------------------------------------------------------------------------
+  // ---- rounds -----------------------------------------------------------------------------------
 
-  bool float_suffices(double tol) const {
-    double largest = problem_.kink;
-    for (const double g : gradient_) largest = std::max(largest, std::abs(g));
-    return tol > kFloatResolution * largest;
-  }
-
-  // gradient = p - K beta in double precision, from the kernel rows of the variables that have
-  // changed since it was known last (`known_at_`); false when interrupted.
-  bool refresh_gradient() {
-    ActiveSet all;
-    all.set(store_, problem_.rows, problem_.split, 0);
-    std::vector<std::size_t> changed;
-    std::vector<double> coef;
-    for (std::size_t v = 0; v < n_; ++v) {
-      if (beta_[v] == known_at_[v]) continue;
-      changed.push_back(v);
-      coef.push_back(known_at_[v] - beta_[v]);
-    }
-    known_at_ = beta_;
-    return add_rows(all, changed, coef, settings_.threads, interrupt_, gradient_.data());
-  }
-
-  // ---- the active set ---------------------------------------------------------------------------
-
-  void activate_all() {
-    for (std::size_t v = 0; v < n_; ++v) variable_[v] = static_cast<std::int32_t>(v);
-    set_active(n_, problem_.split);
-    gradient32_.at_least(n_ + kBurstPad);
-    gradient64_.at_least(n_ + kBurstPad);
-    std::fill_n(gradient32_.data() + n_, kBurstPad, 0.0F);
-    std::fill_n(gradient64_.data() + n_, kBurstPad, 0.0);
-    for (std::size_t v = 0; v < n_; ++v) {
-      gradient32_[v] = static_cast<float>(gradient_[v]);
-      gradient64_[v] = gradient_[v];
-    }
-  }
-
-  // Makes variable_[0 .. count) the active set; the first `split` of them are the first group.
-  void set_active(std::size_t count, std::size_t split) {
-    columns_.clear();
-    for (std::size_t p = 0; p < count; ++p) {
-      const auto v = static_cast<std::size_t>(variable_[p]);
-      const std::int32_t row = problem_.rows[v];
-      columns_.push_back(row);
-      up_[p] = up_shift<float>(problem_, v, beta_[v]);
-      low_[p] = low_shift<float>(problem_, v, beta_[v]);
-      diagonal_[p] = store_.diagonal()[row];
-    }
-    active_.set(store_, columns_, split, scratch_bytes_);
-    active_.note_rows();
-    parts_.clear();
-    for (const Segment& s : active_.segments()) parts_.push_back({s.first, s.size()});
-  }
-
-  // Drops the variables that cannot be chosen now and are unlikely to be chosen later: those whose
-  // up value is below every low value and whose low value is above every up value.
+  // Iterations with a gradient in G.
   template <class G>
-  bool shrink(G* g, const GroupState<G>* groups) {
-    const std::size_t before = active_.size();
-    const auto keeps = [&](std::size_t p) {
-      const GroupState<G>& s = groups[active_.group(p)];
-      return g[p] + static_cast<G>(up_[p]) >= s.min_low ||
-             g[p] + static_cast<G>(low_[p]) <= s.max_up;
-    };
-    const std::size_t kept = count_kept(active_, values(g), groups);
-    if (static_cast<double>(kept) > kShrinkTo * static_cast<double>(before)) return false;
-    // Compact rows have to fit, most of them, or they would be gathered over and over.
-    if (kept * kept * sizeof(float) > 2 * scratch_bytes_) return false;
+  struct Loop {
+    G* g;
+    std::int64_t until_shrink;
+    GapWatch watch;
+    std::int64_t until_newton = kNewtonEvery;
+    GroupState<G> groups[2] = {};
+    bool bursting = false;
+    Burst<G> burst = {};
+  };
 
-    std::size_t to = 0;
-    std::size_t split = 0;
-    for (std::size_t p = 0; p < before; ++p) {
-      if (!keeps(p)) continue;
-      split += active_.group(p) == 0 ? 1 : 0;
-      variable_[to] = variable_[p];
-      g[to] = g[p];
-      ++to;
+  void begin_loop() {
+    reached_.reset();
+    activate_all(wide_);
+    const GapWatch watch(n_iter_, GapWatch::window_of(n_));
+    // LIBSVM's rhythm: often enough for small problems, seldom enough for large ones. Near the
+    // optimum there is more to drop, and less time to do it.
+    shrink_every_ =
+        seeded_ ? kShrinkSeeded : static_cast<std::int64_t>(std::min<std::size_t>(n_, 1000));
+    const std::int64_t until_shrink = seeded_ ? 0 : shrink_every_;
+    seeded_ = true;
+    if (wide_) {
+      auto& loop =
+          loop_.emplace<Loop<double>>(Loop<double>{memory_.gradient64.data(), until_shrink, watch});
+      look(loop.g, loop.groups);
+    } else {
+      auto& loop =
+          loop_.emplace<Loop<float>>(Loop<float>{memory_.gradient32.data(), until_shrink, watch});
+      look(loop.g, loop.groups);
     }
-    set_active(kept, split);
-    return true;
+  }
+
+  // What a loop has come to: a solution, unless another round is needed.
+  std::optional<Solution> judge(End end) {
+    const bool shrunk = active_.size() < n_;
+    if (wide_ && !shrunk) {
+      gradient_.assign(memory_.gradient64.data(), memory_.gradient64.data() + n_);
+      known_at_ = beta_;
+    } else if (end != End::Interrupted && !refresh_gradient()) {
+      end = End::Interrupted;
+    }
+    if (end == End::Interrupted) return finish(Status::Interrupted);
+    if (end == End::SignProven) {
+      // Again in double precision.
+      const double offset = conditions<float>(problem_, beta_, gradient_).groups[0].offset();
+      if (sign_.proves(n_iter_, beta_, gradient_.data(), offset)) {
+        return finish(Status::SignProven);
+      }
+      return std::nullopt;
+    }
+    reached_ = conditions<float>(problem_, beta_, gradient_);
+    if (reached_->gap() < settings_.tol) {
+      const bool hidden = rounding_hides(settings_.tol, reached_->squares, largest_diagonal());
+      return hidden && can_solve_precisely(n_) ? solve_more_precisely() : finish(Status::Converged);
+    }
+    if (end == End::MaxIter) return finish(Status::MaxIter);
+    // The gradient was exact and no variable was missing: what is left is rounding of the entries.
+    if (wide_ && (!shrunk || end == End::EntriesTooCoarse ||
+                  (end == End::Stalled && active_gap() >= settings_.tol))) {
+      return can_solve_precisely(n_) ? solve_more_precisely() : finish(Status::Stalled);
+    }
+    // Rounding of the float32 gradient, not a dropped variable, is why the gap is not there yet.
+    if (!shrunk || active_gap() > settings_.tol) wide_ = true;
+    return std::nullopt;
   }
 
   // ---- the loop ---------------------------------------------------------------------------------
 
   template <class G>
-  Values<G> values(G* g) const {
-    return {g, up_.data(), low_.data(), diagonal_.data()};
-  }
-
-  // Finds the extremes of each group.
-  template <class G>
-  void look(G* g, GroupState<G>* groups) {
-    sweep<G>(active_, values(g), nullptr, nullptr, G{0}, zeros_.data(), groups);
-  }
-
-  template <class G>
   void fetch(const G* g, const GroupState<G>* groups, std::size_t position, const ActiveRow* keep,
              ActiveRow& out) {
     if (!active_.has(position)) {
-      likely_.choose(store_, active_, position, g, up_.data(), low_.data(), groups, n_iter_, also_);
+      memory_.likely.choose(store_, active_, position, g, up_.data(), low_.data(), groups, n_iter_,
+                            also_);
       until_poll_ = 0;  // evaluating a batch can take long: look at the interrupt after it
     }
-    active_.row(position, also_, settings_.threads, keep, out);
+    active_.row(position, also_, settings_.threads, {keep, keep == nullptr ? 0U : 1U}, out);
   }
 
   // ---- all free variables at once ---------------------------------------------------------------
-
-  bool is_free(std::size_t p) const { return up_[p] == low_[p]; }
-
-  std::size_t count_free() const {
-    std::size_t count = 0;
-    for (std::size_t p = 0; p < active_.size(); ++p) count += is_free(p) ? 1 : 0;
-    return count;
-  }
 
   // Takes a Newton step of the free variables; false when there is none to take.
   template <class G>
@@ -240,7 +169,7 @@ class Smo {
       const std::size_t p = positions[k];
       const auto v = static_cast<std::size_t>(variable_[p]);
       also_.clear();
-      active_.row(p, also_, settings_.threads, nullptr, row);
+      active_.row(p, also_, settings_.threads, {}, row);
       active_.entries(row, positions, free.matrix.data() + k * count);
       free.add(problem_, v, beta_[v], static_cast<double>(g[p]) + static_cast<double>(up_[p]));
     }
@@ -289,16 +218,17 @@ class Smo {
     ActiveRow kept;
     ActiveRow row;
     smo.evaluated_ = smo.evaluated_ || !smo.active_.has(position);
-    if (keep != position) smo.active_.row(keep, {}, 1, nullptr, kept);
+    if (keep != position) smo.active_.row(keep, {}, 1, {}, kept);
     smo.fetch(b.g, groups, position, keep == position ? nullptr : &kept, row);
     if (smo.evaluated_) b.limit = 0;  // that can take long: look at the interrupt
   }
 
-  // Takes up to `limit` iterations; how many it were.
+  // Prepares up to `limit` iterations.
   template <class G>
-  std::int64_t burst(G* g, double tol, std::int64_t limit, GroupState<G>& state, BurstEnd& end) {
-    Burst<G> b{
-        .g = g,
+  void begin_burst(Loop<G>& loop, std::int64_t limit) {
+    const GroupState<G>& state = loop.groups[0];
+    loop.burst = Burst<G>{
+        .g = loop.g,
         .up = up_.data(),
         .low = low_.data(),
         .diagonal = diagonal_.data(),
@@ -310,50 +240,51 @@ class Smo {
         .lower = problem_.lower.data(),
         .upper = problem_.upper.data(),
         .kink = problem_.kink,
-        .tol = tol,
+        .tol = settings_.tol,
         .resolution = kResolution<G>,
         .limit = limit,
         .fetch = fetch_for_burst<G>,
         .context = this,
         .extremes = {state.max_up, state.min_low, state.index},
     };
+    loop.bursting = true;
     evaluated_ = false;
-    Passes<G>::burst()(&b);
-    state = {b.extremes.max_up, b.extremes.min_low, b.extremes.index};
+  }
+
+  // Takes over what it came to; false when nothing can be done any more.
+  template <class G>
+  bool end_burst(Loop<G>& loop) {
+    const Burst<G>& b = loop.burst;
+    loop.bursting = false;
+    loop.groups[0] = {b.extremes.max_up, b.extremes.min_low, b.extremes.index};
     n_iter_ += b.done;
     until_poll_ = evaluated_ ? 0 : until_poll_ - (b.done - 1);
     progress_.add(b.gain);
-    end = b.end;
-    return b.done;
+    loop.until_shrink -= b.done - 1;
+    loop.until_newton -= b.done - 1;
+    return b.end != BurstEnd::Stalled && !progress_.stands_still(b.done);
   }
 
+  // How it ended; nothing when a burst is to be run.
   template <class G>
-  End iterate(Buffer<G>& gradient, double tol) {
-    G* g = gradient.data();
-    GroupState<G> groups[2];
+  std::optional<End> iterate(Loop<G>& loop) {
+    G* g = loop.g;
+    GroupState<G>* groups = loop.groups;
     ActiveRow rows[2];
     ActiveRow row_j;
-    look(g, groups);
     const bool two_groups = problem_.split < n_;
-    // LIBSVM's rhythm: often enough for small problems, seldom enough for large ones. Near the
-    // optimum there is more to drop, and less time to do it.
-    const std::int64_t shrink_every =
-        seeded_ ? kShrinkSeeded : static_cast<std::int64_t>(std::min<std::size_t>(n_, 1000));
-    std::int64_t until_shrink = seeded_ ? 0 : shrink_every;
-    seeded_ = true;
-    std::int64_t until_newton = kNewtonEvery;
     const bool watched = std::is_same_v<G, double> && can_solve_precisely(n_);
-    GapWatch watch(n_iter_, GapWatch::window_of(n_));
     const bool may_shrink = settings_.shrinking && n_ >= kShrinkFrom;
+    if (loop.bursting && !end_burst(loop)) return End::Stalled;
     for (;;) {
       const double gap = std::max(groups[0].gap(), groups[1].gap());
-      if (gap < tol || gap < resolution(groups)) return End::GapReached;
+      if (gap < settings_.tol || gap < resolution(groups)) return End::GapReached;
       if (settings_.max_iter >= 0 && n_iter_ >= settings_.max_iter) return End::MaxIter;
       if (--until_poll_ < 0) {
         until_poll_ = kPoll;
         interrupt_.reached(journey_.share(gap));
         if (interrupt_.requested()) return End::Interrupted;
-        if (watched && watch.stands_still(n_iter_, gap) &&
+        if (watched && loop.watch.stands_still(n_iter_, gap) &&
             rounding_may_cause(gap, beta_, largest_diagonal())) {
           return End::EntriesTooCoarse;
         }
@@ -363,29 +294,25 @@ class Smo {
         const auto low = static_cast<double>(groups[0].min_low);
         if (sign_.proves(n_iter_, beta_, g, (up + low) / 2)) return End::SignProven;
       }
-      if (may_shrink && !sign_.looks(n_iter_) && --until_shrink <= 0) {
-        until_shrink = shrink_every;
+      if (may_shrink && !sign_.looks(n_iter_) && --loop.until_shrink <= 0) {
+        loop.until_shrink = shrink_every_;
         if (shrink(g, groups)) {
           look(g, groups);
           continue;
         }
       }
-      if (--until_newton <= 0) {
-        until_newton = kNewtonEvery;
+      if (--loop.until_newton <= 0) {
+        loop.until_newton = kNewtonEvery;
         if (try_newton(g, groups)) continue;
       }
 
       if (!two_groups && active_.rows_stay()) {
-        std::int64_t limit = std::min(until_poll_ + 1, until_newton);
-        if (may_shrink) limit = std::min(limit, until_shrink);
+        std::int64_t limit = std::min(until_poll_ + 1, loop.until_newton);
+        if (may_shrink) limit = std::min(limit, loop.until_shrink);
         if (settings_.max_iter >= 0) limit = std::min(limit, settings_.max_iter - n_iter_);
         if (sign_.looks(n_iter_)) limit = 1;
-        BurstEnd end;
-        const std::int64_t done = burst(g, tol, limit, groups[0], end);
-        if (end == BurstEnd::Stalled || progress_.stands_still(done)) return End::Stalled;
-        until_shrink -= done - 1;
-        until_newton -= done - 1;
-        continue;
+        begin_burst(loop, limit);
+        return std::nullopt;
       }
 
       std::size_t i = 0;
@@ -428,19 +355,11 @@ class Smo {
     }
   }
 
-  double largest_diagonal() const {
-    return static_cast<double>(*std::max_element(diagonal_.begin(), diagonal_.end() - kBurstPad));
-  }
-
   Solution solve_more_precisely() {
     return solve_precisely(store_, problem_, settings_, std::move(beta_), n_iter_, interrupt_);
   }
 
   // ---- the end ----------------------------------------------------------------------------------
-
-  double active_gap() const {
-    return conditions<float>(problem_, beta_, gradient_, variable_.data(), active_.size()).gap();
-  }
 
   Solution finish(Status status) {
     if (!reached_) reached_ = conditions<float>(problem_, beta_, gradient_);
@@ -448,37 +367,12 @@ class Smo {
                        status);
   }
 
-  KernelStore& store_;
-  const Problem& problem_;
-  const Settings& settings_;
-  const std::size_t scratch_bytes_;
-  Interrupt& interrupt_;
-  const std::size_t n_;
+  std::optional<Judged> reached_;  // at beta_, where they are known
 
-  // Per variable.
-  std::vector<double> beta_;
-  std::vector<double> gradient_;  // at known_at_
-  std::vector<double> known_at_;
-
-  // Per active position.
-  std::vector<std::int32_t> variable_;
-  std::vector<float> up_;
-  std::vector<float> low_;
-  std::vector<float> diagonal_;
-  Buffer<float> gradient32_;
-  Buffer<double> gradient64_;
-  ActiveSet active_;
-  std::vector<BurstPart> parts_;  // its segments
-
-  // Work space, reserved once.
-  std::vector<std::int32_t> columns_;
-  LikelyRows likely_;
-  std::vector<std::int32_t> also_;
-  const std::vector<float> zeros_;  // for a sweep that only looks
-
-  std::optional<Conditions> reached_;  // at beta_, where they are known
-
-  bool seeded_ = false;  // whether the variables are near their optimum
+  bool begun_ = false;
+  bool wide_ = false;  // whether iterations have a gradient in double precision
+  std::int64_t shrink_every_ = 0;
+  std::variant<std::monostate, Loop<float>, Loop<double>> loop_;
   std::int64_t n_iter_ = 0;
   std::int64_t until_poll_ = 0;
   bool evaluated_ = false;  // kernel entries, in a burst
@@ -490,9 +384,58 @@ class Smo {
 
 }  // namespace
 
+class StepwiseSolve::Steps : public Smo {
+ public:
+  using Smo::Smo;
+  std::optional<Solution> solution;
+};
+
+StepwiseSolve::StepwiseSolve(KernelStore& store, const Problem& problem, const Settings& settings,
+                             std::size_t scratch_bytes, Interrupt& interrupt, SmoMemory& memory)
+    : steps_(std::make_unique<Steps>(store, problem, settings, scratch_bytes, interrupt, memory)) {
+  steps_->solution = steps_->advance();
+}
+StepwiseSolve::StepwiseSolve(StepwiseSolve&&) noexcept = default;
+StepwiseSolve& StepwiseSolve::operator=(StepwiseSolve&&) noexcept = default;
+StepwiseSolve::~StepwiseSolve() = default;
+
+bool StepwiseSolve::has_ended() const { return steps_->solution.has_value(); }
+
+Solution StepwiseSolve::take() { return std::move(*steps_->solution); }
+
+void StepwiseSolve::step() {
+  if (Burst<float>* burst = steps_->burst32()) {
+    loops().burst_f(burst);
+  } else {
+    loops().burst_d(steps_->burst64());
+  }
+  steps_->solution = steps_->advance();
+}
+
+void StepwiseSolve::step(StepwiseSolve& a, StepwiseSolve& b) {
+  Burst<float>* of_a = a.steps_->burst32();
+  Burst<float>* of_b = b.steps_->burst32();
+  if (of_a == nullptr || of_b == nullptr) {
+    a.step();
+    b.step();
+    return;
+  }
+  loops().two_bursts_f(of_a, of_b);
+  a.steps_->solution = a.steps_->advance();
+  b.steps_->solution = b.steps_->advance();
+}
+
+Solution solve(KernelStore& store, const Problem& problem, const Settings& settings,
+               std::size_t scratch_bytes, Interrupt& interrupt, SmoMemory& memory) {
+  StepwiseSolve solve(store, problem, settings, scratch_bytes, interrupt, memory);
+  while (!solve.has_ended()) solve.step();
+  return solve.take();
+}
+
 Solution solve(KernelStore& store, const Problem& problem, const Settings& settings,
                std::size_t scratch_bytes, Interrupt& interrupt) {
-  return Smo(store, problem, settings, scratch_bytes, interrupt).run();
+  SmoMemory memory;
+  return solve(store, problem, settings, scratch_bytes, interrupt, memory);
 }
 
 }  // namespace onefit

@@ -14,6 +14,9 @@
 // tolerance is finished on entries in double precision (precise.hpp).
 #pragma once
 
+#include <cstddef>
+#include <memory>
+
 #include "interrupt.hpp"
 #include "problem.hpp"
 #include "solution.hpp"
@@ -21,7 +24,36 @@
 
 namespace onefit {
 
-// `scratch_bytes`: memory for compact copies of kernel rows.
+struct SmoMemory;
+
+// A solve that goes on in steps of many iterations. An iteration on few variables is a chain of
+// operations that wait for one another: two solves whose iterations alternate take less time
+// together than one after the other, with the same results.
+class StepwiseSolve {
+ public:
+  // As `solve`, whose arguments have to live as long as this.
+  StepwiseSolve(KernelStore& store, const Problem& problem, const Settings& settings,
+                std::size_t scratch_bytes, Interrupt& interrupt, SmoMemory& memory);
+  StepwiseSolve(StepwiseSolve&&) noexcept;
+  StepwiseSolve& operator=(StepwiseSolve&&) noexcept;
+  ~StepwiseSolve();
+
+  bool has_ended() const;
+  Solution take();
+
+  // Only while they have not ended.
+  void step();
+  static void step(StepwiseSolve& a, StepwiseSolve& b);
+
+ private:
+  class Steps;
+  std::unique_ptr<Steps> steps_;
+};
+
+// `scratch_bytes`: memory for compact copies of kernel rows. `memory` is what the problem before
+// was solved in, for those of one thread that are solved one after another.
+Solution solve(KernelStore& store, const Problem& problem, const Settings& settings,
+               std::size_t scratch_bytes, Interrupt& interrupt, SmoMemory& memory);
 Solution solve(KernelStore& store, const Problem& problem, const Settings& settings,
                std::size_t scratch_bytes, Interrupt& interrupt);
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <optional>
+#include <utility>
 
 #include "smo.hpp"
 #include "workers.hpp"
@@ -82,19 +84,115 @@ class Part final : public Interrupt {
   double share_ = 0.0;
 };
 
+// Two problems of up to so many variables are solved side by side by each thread.
+constexpr std::size_t kSmall = 700;
+
+// One of the problems that a thread works on.
+class Lane {
+ public:
+  bool is_busy() const { return solve_.has_value(); }
+
+  // Begins a problem; true when it has ended already.
+  bool begin(KernelStore& store, std::size_t number, Task task, const Settings& settings,
+             std::size_t scratch) {
+    number_ = number;
+    if (task.known) {
+      solution_ = std::move(*task.known);
+      return true;
+    }
+    solve_.emplace(store, *task.problem, settings, scratch, *part, memory);
+    while (!solve_->has_ended() && task.problem->size() > kSmall) solve_->step();
+    return ends();
+  }
+
+  // Goes on, together with another one if it is busy, too.
+  void step(Lane& other) {
+    if (other.is_busy()) {
+      StepwiseSolve::step(*solve_, *other.solve_);
+    } else {
+      solve_->step();
+    }
+  }
+
+  bool ends() {
+    if (!solve_->has_ended()) return false;
+    solution_ = solve_->take();
+    solve_.reset();
+    return true;
+  }
+
+  std::size_t number() const { return number_; }
+  Solution take() { return std::move(solution_); }
+
+  SmoMemory memory;
+  std::optional<Part> part;  // whom to ask
+
+ private:
+  std::size_t number_ = 0;
+  std::optional<StepwiseSolve> solve_;
+  Solution solution_;
+};
+
+// What the threads share.
+struct Work {
+  KernelStore& store;
+  const Prepare& prepare;
+  const std::function<void(std::size_t)>& done;
+  const Settings& settings;
+  std::size_t scratch;  // of each thread
+  std::vector<Solution> solutions;
+  std::atomic<std::size_t> next{0};
+  std::atomic<double> total{0.0};  // share of the work that is done
+
+  // Solves problems as long as there are any.
+  void run(Interrupt& interrupt) {
+    // Two at a time where both can read the store's rows in place.
+    const std::size_t n_lanes = store.is_in_one_piece() ? 2 : 1;
+    Lane lanes[2];
+    for (;;) {
+      for (std::size_t l = 0; l < n_lanes; ++l) {
+        while (!lanes[l].is_busy() && begin_next(lanes[l], interrupt)) {
+        }
+      }
+      Lane& first = lanes[lanes[0].is_busy() ? 0 : 1];
+      if (!first.is_busy()) return;
+      first.step(lanes[&first == &lanes[0] ? 1 : 0]);
+      for (Lane& lane : lanes) {
+        if (lane.is_busy() && lane.ends()) finish(lane);
+      }
+    }
+  }
+
+ private:
+  // False when there is no other problem.
+  bool begin_next(Lane& lane, Interrupt& interrupt) {
+    const std::size_t k = next < solutions.size() ? next++ : solutions.size();
+    if (k >= solutions.size() || interrupt.requested()) return false;
+    lane.part.emplace(interrupt, total, solutions.size());
+    Task task = prepare(k, settings, scratch, *lane.part, lane.memory);
+    if (lane.begin(store, k, std::move(task), settings, scratch)) finish(lane);
+    return true;
+  }
+
+  void finish(Lane& lane) {
+    solutions[lane.number()] = lane.take();
+    done(lane.number());
+    lane.part->reached(1.0);
+  }
+};
+
 }  // namespace
 
 std::vector<Solution> solve_many(KernelStore& store, const std::vector<const Problem*>& problems,
                                  const Settings& settings, std::size_t threads, bool forget,
                                  Interrupt& interrupt) {
   Needs needs(store, problems, forget);
-  const auto one = [&](std::size_t k, const Settings& inner, std::size_t scratch, Interrupt& part) {
-    Solution solution = solve(store, *problems[k], inner, scratch, part);
-    needs.done(*problems[k]);
-    return solution;
+  const auto prepare = [&](std::size_t k, const Settings&, std::size_t, Interrupt&, SmoMemory&) {
+    return Task{problems[k]};
   };
-  std::vector<Solution> solutions =
-      in_parallel(store, problems.size(), one, settings, threads, interrupt);
+  std::vector<Solution> solutions = in_parallel(
+      store, problems.size(), prepare, [&](std::size_t k) { needs.done(*problems[k]); }, settings,
+      threads, interrupt);
   for (std::size_t k = 0; k < problems.size(); ++k) {
     if (!solutions[k].beta.empty()) continue;
     solutions[k].beta = problems[k]->start;
@@ -103,42 +201,31 @@ std::vector<Solution> solve_many(KernelStore& store, const std::vector<const Pro
   return solutions;
 }
 
-std::vector<Solution> in_parallel(KernelStore& store, std::size_t count, const SolveOne& one,
+std::vector<Solution> in_parallel(KernelStore& store, std::size_t count, const Prepare& prepare,
+                                  const std::function<void(std::size_t)>& done,
                                   const Settings& settings, std::size_t threads,
                                   Interrupt& interrupt) {
-  std::vector<Solution> solutions(count);
-  for (Solution& solution : solutions) solution.status = Status::Interrupted;
   // Pairs of blocks that are worked on at once all have to fit.
   const std::size_t pairs = 1 + store.spare_bytes() / (2 * store.pair_bytes());
-  const std::size_t workers =
-      std::min({std::max<std::size_t>(threads, 1), count, store.most_users(),
-                store.n_blocks() > 1 ? pairs : threads});
+  const std::size_t workers = std::max<std::size_t>(
+      1, std::min({threads, count, store.most_users(), store.n_blocks() > 1 ? pairs : threads}));
   Settings inner = settings;
-  if (workers > 0) inner.threads = std::max<std::size_t>(1, threads / workers);
-  std::atomic<double> total{0.0};  // share of the work that is done
-  if (workers <= 1) {
-    for (std::size_t k = 0; k < count && !interrupt.requested(); ++k) {
-      Part part(interrupt, total, count);
-      solutions[k] = one(k, inner, store.spare_bytes(), part);
-      part.reached(1.0);
-    }
-    return solutions;
+  inner.threads = std::max<std::size_t>(1, threads / workers);
+  Work work{
+      store, prepare, done, inner, store.spare_bytes() / workers, std::vector<Solution>(count)};
+  for (Solution& solution : work.solutions) solution.status = Status::Interrupted;
+  if (workers == 1) {
+    work.run(interrupt);
+    return std::move(work.solutions);
   }
-
   Workers pool;
-  std::atomic<std::size_t> next{0};
-  const auto work = [&] {
-    for (std::size_t k = next++; k < count && !pool.stop.requested(); k = next++) {
-      Part part(pool.stop, total, count);
-      solutions[k] = one(k, inner, store.spare_bytes() / workers, part);
-      part.reached(1.0);
-    }
-  };
-  pool.run(workers, work, [&] {
-    interrupt.reached(total.load(std::memory_order_relaxed));
-    if (interrupt.requested()) pool.stop.raise();
-  });
-  return solutions;
+  pool.run(
+      workers, [&] { work.run(pool.stop); },
+      [&] {
+        interrupt.reached(work.total.load(std::memory_order_relaxed));
+        if (interrupt.requested()) pool.stop.raise();
+      });
+  return std::move(work.solutions);
 }
 
 }  // namespace onefit

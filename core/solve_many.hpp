@@ -3,10 +3,12 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "interrupt.hpp"
 #include "problem.hpp"
+#include "smo_memory.hpp"
 #include "solution.hpp"
 #include "store.hpp"
 
@@ -22,10 +24,20 @@ std::vector<Solution> solve_many(KernelStore& store, const std::vector<const Pro
                                  const Settings& settings, std::size_t threads, bool forget,
                                  Interrupt& interrupt);
 
-// The same for `count` solutions that `one` makes, which is given a number, the settings, memory
-// for copies of rows in bytes, and whom to ask. Those never begun are empty after an interrupt.
-using SolveOne = std::function<Solution(std::size_t, const Settings&, std::size_t, Interrupt&)>;
-std::vector<Solution> in_parallel(KernelStore& store, std::size_t count, const SolveOne& one,
+// A problem to be solved next, or a solution that is known already.
+struct Task {
+  const Problem* problem = nullptr;
+  std::optional<Solution> known = std::nullopt;
+};
+
+// The same for `count` problems that `prepare` makes, which is given a number, the settings, memory
+// for copies of rows in bytes, whom to ask, and what the solver will work in, where the problem may
+// be. `done` is told when one is solved, on its thread. Those never begun are empty after an
+// interrupt.
+using Prepare =
+    std::function<Task(std::size_t, const Settings&, std::size_t, Interrupt&, SmoMemory&)>;
+std::vector<Solution> in_parallel(KernelStore& store, std::size_t count, const Prepare& prepare,
+                                  const std::function<void(std::size_t)>& done,
                                   const Settings& settings, std::size_t threads,
                                   Interrupt& interrupt);
 

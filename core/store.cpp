@@ -113,6 +113,7 @@ Run KernelStore::run(std::size_t first, std::size_t last) const {
 void KernelStore::forget(std::size_t block, std::size_t other) {
   const std::lock_guard lock(mutex_);
   if (!keeps_all_ || packed_) return;
+  n_forgotten_.fetch_add(1, std::memory_order_relaxed);
   const auto drop = [&](std::size_t rows, std::size_t columns) {
     for (std::size_t r = starts_[rows]; r < starts_[rows + 1]; ++r) {
       ready_[r].fetch_and(~(std::uint64_t{1} << columns), std::memory_order_relaxed);

@@ -78,6 +78,8 @@ class KernelStore {
   std::size_t capacity() const { return capacity_; }
   // How many solvers may work on the store at once without running out of slots.
   std::size_t most_users() const { return keeps_all_ ? size_ : capacity_ / (2 * kHeldRows); }
+  // Whether no part of it is ever forgotten, nor makes room for another.
+  bool is_in_one_piece() const { return packed_; }
   // What the budget leaves beside the rows, for solvers' own copies.
   std::size_t spare_bytes() const { return spare_bytes_; }
   // How many missing rows are best evaluated together.
@@ -99,6 +101,8 @@ class KernelStore {
   // Gives up what is stored of rows in one block and columns in the other, both ways, for others to
   // use the memory. Nobody may hold such rows. It is evaluated again when asked for again.
   void forget(std::size_t block, std::size_t other);
+  // How often something was given up: what was known of where rows are holds until then.
+  std::uint64_t n_forgotten() const { return n_forgotten_.load(std::memory_order_relaxed); }
   std::size_t n_blocks() const { return starts_.size() - 1; }
   // Memory for two blocks' rows and columns: what one more pair needs at the same time.
   std::size_t pair_bytes() const;
@@ -154,6 +158,7 @@ class KernelStore {
   std::vector<Arena<float>> memory_;
   Arena<float>::Chunks spare_;
   std::atomic<std::size_t> evaluated_{0};
+  std::atomic<std::uint64_t> n_forgotten_{0};
 
   std::vector<std::size_t> starts_;  // of the blocks, and the number of columns
 

@@ -10,6 +10,7 @@ from strategies import drawn
 
 from onefit import _core
 from onefit.kernels import Kernel, kernel_values, make_store
+from onefit.problem import c_svc_pairs
 
 PLENTY = 1 << 30
 KERNELS = [
@@ -232,6 +233,91 @@ def test_rows_that_are_not_in_the_store_are_refused():
             _core.solve(store, [problem])
     with pytest.raises(IndexError, match="row 10"):
         store.row(10)
+
+
+def folds_of_three_classes():
+    """A store of rows sorted by class, where classes start, their pairs, and bounds of folds."""
+    starts, n = [0, 20, 45, 60], 60
+    bounds = np.ones((4, n))
+    for row in range(n):
+        bounds[row % 4, row] = 0.0
+    problems = [problem.to_core() for problem in c_svc_pairs(starts, np.ones(n))]
+    return make_store(rows(n), Kernel("rbf", gamma=0.2), PLENTY), starts, problems, bounds
+
+
+def test_folds_in_one_piece():
+    store, _, problems, bounds = folds_of_three_classes()
+    full = _core.solve(store, problems)
+    solved = _core.solve_together(store, problems, bounds, [*full[:2], None])
+    assert len(solved) == 4
+    assert solved.n_iter.shape == solved.converged.shape == (4, 3)
+    assert solved.converged.all()
+    apart = [
+        _core.solve_together(store, [problem], bounds, [start])
+        for problem, start in zip(problems, [*full[:2], None], strict=True)
+    ]
+    joined = _core.FoldSolutions.joined(apart)
+    assert [len(part) for part in apart] == [0, 0, 0]
+    np.testing.assert_array_equal(joined.n_iter, solved.n_iter)
+    for number, bound in enumerate(bounds):
+        starts_of_fold = [full[0], full[1], None]
+        alone = _core.solve_folds(store, problems, [bound] * 3, starts_of_fold, same_kernel=True)
+        for mine, other, expected in zip(
+            solved.fold(number), joined.fold(number), alone, strict=True
+        ):
+            np.testing.assert_array_equal(mine.beta, expected.beta)
+            np.testing.assert_array_equal(other.beta, expected.beta)
+            assert mine.offset == expected.offset
+    # A fold outlives the object that it is part of.
+    kept = solved.fold(3)
+    beta = kept[1].beta.copy()
+    del solved, joined
+    np.testing.assert_array_equal(kept[1].beta, beta)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"bounds": np.ones((2, 59))}, "an entry for each row of the store"),
+        ({"bounds": np.ones((0, 60))}, "bounds of a fold"),
+        ({"problems": []}, "there must be problems"),
+        ({"solutions": [None] * 2}, "different lengths"),
+        ({"solutions": "of another problem"}, "other variables"),
+    ],
+)
+def test_folds_in_one_call_are_checked(change, message):
+    store, _, problems, bounds = folds_of_three_classes()
+    given = {"problems": problems, "bounds": bounds, "solutions": [None] * 3} | change
+    if isinstance(given["solutions"], str):
+        given["solutions"] = _core.solve(store, problems)[::-1]
+    with pytest.raises(ValueError, match=message):
+        _core.solve_together(store, **given)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"starts": [0, 20, 45]}, "starts does not fit"),
+        ({"starts": [0, 45, 60]}, "for each fold and pair"),
+        ({"starts": [0, 21, 45, 60]}, "other variables than its pair"),
+        ({"first": 3}, "for each fold and pair"),
+        ({"sizes": [1, 2]}, "sum up"),
+        ({"queries": np.array([0, 60], dtype=np.int32)}, "row 60 is not in the store"),
+    ],
+)
+def test_votes_are_checked(change, message):
+    store, starts, problems, bounds = folds_of_three_classes()
+    solved = _core.solve_together(store, problems, bounds, [None] * 3)
+    queries = np.array([0, 59], dtype=np.int32)
+    given = {"starts": starts, "first": 0, "queries": queries, "sizes": [1, 1]} | change
+    with pytest.raises(ValueError, match=message):
+        _core.held_out_labels(store, solutions=solved, tol=1e-3, **given)
+    with pytest.raises(IndexError):
+        solved.fold(4)
+    with pytest.raises(ValueError, match="different folds"):
+        _core.FoldSolutions.joined(
+            [solved, _core.solve_together(store, problems, bounds[:2], [None] * 3)]
+        )
 
 
 def test_unknown_instruction_set():

@@ -202,19 +202,40 @@ def follow_paths(problem: Problem, solution: Solution, order: Annotated[NDArray[
     The optima that a solution moves to when the variable at one of the places `leaving` goes to zero, for each of them. `order` has the variables by place. Rows of `columns` are changes of the offset and at every place with the input of one; column_of says of which, with -1 for none.
     """
 
+class FoldSolutions:
+    """The solutions of all problems of some folds, kept in one piece."""
+
+    def __len__(self) -> int: ...
+
+    def fold(self, number: int) -> list[Solution]:
+        """The solutions of a fold."""
+
+    @property
+    def n_iter(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None, None))]:
+        """Iterations for each fold and problem."""
+
+    @property
+    def converged(self) -> Annotated[NDArray[numpy.bool_], dict(shape=(None, None))]: ...
+
+    @staticmethod
+    def joined(parts: list[FoldSolutions]) -> FoldSolutions:
+        """
+        The same folds, whose problems were solved in several parts, which are empty then.
+        """
+
+def solve_together(store: KernelStore, problems: list[Problem], bounds: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], solutions: list[Solution | None], tol: float = 0.001, max_iter: int = -1, shrinking: bool = True, threads: int = 1) -> FoldSolutions:
+    """
+    Solves each problem with the bounds of each fold, which are the rows of a matrix with a column for each row of the store; from a solution of it on this store, or from nothing where it is None. Folds without a free row are solved from nothing. Ctrl-C stops it.
+    """
+
 def pair_products(store: KernelStore, rows: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], starts: Sequence[int], coef: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], queries: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]:
     """
     Sums of kernel values for each query and pair of classes; rows are sorted by class.
     """
 
-def held_out_labels(store: KernelStore, starts: Sequence[int], solutions: list[Solution], queries: list[Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]], tol: float, threads: int = 1) -> tuple[Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))]]:
+def held_out_labels(store: KernelStore, starts: Sequence[int], solutions: FoldSolutions, first: int, queries: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Sequence[int], tol: float, threads: int = 1) -> tuple[Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))]]:
     """
-    The number of the class that the pairs of C-SVC of each fold vote for, for each of its queries, and how many values of each fold are smaller than tol. Solutions of the pairs of the first fold, then of the next; queries, an array for each fold, and the variables of pairs are rows of the store, which are sorted by class.
-    """
-
-def ends(solutions: list[Solution]) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.bool_], dict(shape=(None,))], Annotated[NDArray[numpy.bool_], dict(shape=(None,))]]:
-    """
-    Of each solution: its iterations, whether it converged, whether it has free rows.
+    The number of the class that the pairs of C-SVC of each fold vote for, for each of its queries, and how many values of each fold are smaller than tol. The folds are those from `first` on; queries, so many for each fold, and the variables of pairs are rows of the store, which are sorted by class.
     """
 
 def use_blas(blas: dict[str, CapsuleType], lapack: dict[str, CapsuleType]) -> None:

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from onefit import _core
+from onefit import _core, solver
 from onefit.kernels import Floats
 from onefit.seeding import STRATEGIES, Change, Neighbour, Source, Strategy
 from onefit.solver import Settings, solve, solve_parts
@@ -48,9 +48,9 @@ Neighbours: TypeAlias = dict[int, Solved]  # by the number of the problem
 # The fit on all rows is a good neighbour of a fold that has at least this share of them. It pays
 # for itself where a problem has so many variables, or with so many folds; below, a cold fold takes
 # as long as a seeded one.
-LEAST_SHARE = 0.6
-LEAST_VARIABLES = 600
-MANY_FOLDS = 20
+LEAST_SHARE = 0.75
+LEAST_VARIABLES = 2500
+MANY_FOLDS = 8
 
 # Folds are solved so many problems for each thread at a time.
 PROBLEMS_PER_THREAD = 4
@@ -134,19 +134,20 @@ def solve_folds(
         solutions = solve_batch(batch, problems, neighbours, strategy, settings)
         spent = [solution.n_iter for solution in solutions]
         if strategy.source is not Source.NOTHING:
-            _solve_cold_where_no_row_is_free(solutions, spent, batch, problems, settings)
+            seeded = [k in neighbours for fold in batch for k in fold.numbers]
+            _solve_cold_where_no_row_is_free(solutions, spent, seeded, batch, problems, settings)
         seconds = (perf_counter() - began) / len(batch)
         evaluated = (store.entries_evaluated - entries) // len(batch)
         for fold in batch:
             mine, solutions = solutions[: len(fold.numbers)], solutions[len(fold.numbers) :]
             n_iter, spent = sum(spent[: len(fold.numbers)]), spent[len(fold.numbers) :]
-            seeded = any(k in neighbours for k in fold.numbers)
+            from_neighbour = any(k in neighbours for k in fold.numbers)
             if strategy.source is Source.PREVIOUS:
                 for k, solution in zip(fold.numbers, mine, strict=True):
                     if solution.free_rows:
                         problem = problems[k].with_bounds(fold.bounds)
                         neighbours[k] = Solved(store, problem, solution)
-            source = _source(strategy, number) if seeded else "nothing"
+            source = _source(strategy, number) if from_neighbour else "nothing"
             work = FoldWork(n_iter, source, evaluated, seconds)
             yield SolvedFold(mine, work)
             number += 1
@@ -154,39 +155,26 @@ def solve_folds(
 
 def solve_together(
     store: _core.KernelStore,
-    bounds: Sequence[Floats],
+    bounds: Floats,
     problems: Problems,
     neighbours: Neighbours,
     strategy: Strategy,
     settings: Settings,
-) -> tuple[list[_core.Solution], NDArray[np.bool_], list[FoldWork]]:
+) -> tuple[_core.FoldSolutions, list[FoldWork]]:
     """Solve all problems with the bounds of each fold, in one call, if the strategy is in the core.
 
-    Solutions fold by fold, whether each converged, and what each fold took.
+    The solutions, and what each fold took.
     """
     began, entries = perf_counter(), store.entries_evaluated
     starts = [neighbours[k].solution if k in neighbours else None for k in range(len(problems))]
     starts = [start if start is None or start.free_rows else None for start in starts]
-    solutions = solve_parts(
-        store,
-        list(problems) * len(bounds),
-        [bound for bound in bounds for _ in problems],
-        starts * len(bounds),
-        settings,
-        same_kernel=True,
-    )
-    spent, converged, free = _core.ends(solutions)
-    if strategy.source is not Source.NOTHING and not free.all():
-        batch = [Fold(store, bound, range(len(problems))) for bound in bounds]
-        iterations = spent.tolist()
-        _solve_cold_where_no_row_is_free(solutions, iterations, batch, problems, settings)
-        spent, converged = np.array(iterations), _core.ends(solutions)[1]
+    solved = solver.solve_together(store, problems, bounds, starts, settings)
     seconds = (perf_counter() - began) / len(bounds)
     evaluated = (store.entries_evaluated - entries) // len(bounds)
     seeded = any(start is not None for start in starts)
     source = _source(strategy, 0) if seeded else "nothing"
-    n_iter = spent.reshape(len(bounds), -1).sum(axis=1).tolist()
-    return solutions, converged, [FoldWork(n, source, evaluated, seconds) for n in n_iter]
+    n_iter = solved.n_iter.sum(axis=1).tolist()
+    return solved, [FoldWork(n, source, evaluated, seconds) for n in n_iter]
 
 
 def _solve_in_core(
@@ -232,13 +220,16 @@ def _solve_from_proposals(
 def _solve_cold_where_no_row_is_free(
     solutions: list[_core.Solution],
     spent: list[int],
+    seeded: Sequence[bool],
     batch: Sequence[Fold],
     problems: Problems,
     settings: Settings,
 ) -> None:
     """Without a free row any offset between two values is right: that of a cold fit is wanted."""
     proven = _core.Status.sign_proven  # of every offset that is right
-    open_ones = [t for t, s in enumerate(solutions) if not s.free_rows and s.status != proven]
+    open_ones = [
+        t for t, s in enumerate(solutions) if seeded[t] and not s.free_rows and s.status != proven
+    ]
     if not open_ones:
         return
     tasks = [(problems[k], fold.bounds) for fold in batch for k in fold.numbers]

@@ -91,6 +91,30 @@ def solve_parts(
         )
 
 
+def solve_together(
+    store: _core.KernelStore,
+    problems: Sequence[_core.Problem],
+    bounds: Floats,
+    solutions: Sequence[_core.Solution | None],
+    settings: Settings,
+) -> _core.FoldSolutions:
+    """Solve every problem with the bounds of each fold, a row of ``bounds`` with an entry for each
+    row of the store, from a solution of it on this store, or cold. Folds that end without a free
+    row are solved cold.
+    """
+    with _clear_errors(store):
+        return _core.solve_together(
+            store,
+            list(problems),
+            bounds,
+            list(solutions),
+            tol=settings.tol,
+            max_iter=settings.max_iter,
+            shrinking=settings.shrinking,
+            threads=settings.threads,
+        )
+
+
 def solve_chains(
     stores: Sequence[_core.KernelStore],
     problems: Sequence[_core.Problem],

@@ -77,7 +77,7 @@ struct Bench {
 
   double objective_now() const {
     const std::vector<double> gradient = exact_gradient();
-    return objective(problem, beta, gradient);
+    return conditions<float>(problem, beta, gradient).objective;
   }
 
   std::vector<double> exact_gradient() const {

@@ -133,12 +133,13 @@ TEST(cells_say_what_chains_come_to) {
         for (const Problem* pair : lines[l].pairs) {
           chains.push_back({lines[l].store, pair, lines[l].bounds, kFactors});
         }
-        std::vector<std::vector<Solution>> by_step(kFactors.size());
+        std::vector<std::vector<Solution>> by_step(kFactors.size(),
+                                                   std::vector<Solution>(chains.size()));
         NeverInterrupt never;
         solve_chains(
             chains, false, settings, 1,
-            [&](std::size_t, std::size_t step, Solution&& solution) {
-              by_step[step].push_back(std::move(solution));
+            [&](std::size_t pair, std::size_t step, Solution&& solution) {
+              by_step[step][pair] = std::move(solution);
               return false;
             },
             never);

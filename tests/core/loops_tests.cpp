@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "check.hpp"
+#include "kkt.hpp"
 
 using namespace onefit;
 using namespace onefit::testing;
@@ -189,6 +190,52 @@ TEST(accumulate_adds_four_rows) {
       double sum = 1.0;
       for (std::size_t r = 0; r < 4; ++r) sum += coef[r] * static_cast<double>(rows[r][t]);
       CHECK(std::abs(acc[t] - sum) < 1e-14);
+    }
+  });
+}
+
+TEST(shifts_and_summaries_are_those_of_single_variables) {
+  for_each_isa([] {
+    for (const std::size_t n :
+         {std::size_t{1}, std::size_t{7}, std::size_t{8}, std::size_t{21}, std::size_t{130}}) {
+      for (const double kink : {0.0, 0.1}) {
+        Problem p;
+        p.kink = kink;
+        p.linear = normal(n, 20);
+        p.split = n - n / 3;
+        const auto gradient = normal(n, 21);
+        std::vector<double> beta = normal(n, 22);
+        for (std::size_t v = 0; v < n; ++v) {
+          p.rows.push_back(static_cast<std::int32_t>(v));
+          const double bound = v % 5 == 0 ? 0.0 : v % 7 == 0 ? 1e300 * 1e300 : 0.8;
+          p.lower.push_back(v % 3 == 0 ? 0.0 : -bound);
+          p.upper.push_back(v % 3 == 1 ? 0.0 : bound);
+          beta[v] = v % 4 == 0 ? 0.0 : std::clamp(beta[v], p.lower[v], p.upper[v]);
+        }
+        std::vector<float> up(n);
+        std::vector<float> low(n);
+        loops().shifts(n, beta.data(), p.lower.data(), p.upper.data(), kink, up.data(), low.data());
+        std::vector<std::int32_t> everyone(p.rows);
+        const Conditions expected = conditions<float>(p, beta, gradient, everyone.data(), n);
+        const Judged found = conditions<float>(p, beta, gradient);
+        double objective = 0.0;
+        double squares = 0.0;
+        double largest = 0.0;
+        for (std::size_t v = 0; v < n; ++v) {
+          CHECK(up[v] == up_shift<float>(p, v, beta[v]));
+          CHECK(low[v] == low_shift<float>(p, v, beta[v]));
+          objective += -0.5 * beta[v] * (p.linear[v] + gradient[v]) + kink * std::abs(beta[v]);
+          squares += beta[v] * beta[v];
+          largest = std::max(largest, std::abs(beta[v]));
+        }
+        for (std::size_t k = 0; k < 2; ++k) {
+          CHECK(found.groups[k].gap() == expected.groups[k].gap());
+          CHECK(std::abs(found.groups[k].offset() - expected.groups[k].offset()) < 1e-12);
+        }
+        CHECK(std::abs(found.objective - objective) < 1e-12 * static_cast<double>(n));
+        CHECK(std::abs(found.squares - squares) < 1e-12 * static_cast<double>(n));
+        CHECK(found.largest == largest);
+      }
     }
   });
 }

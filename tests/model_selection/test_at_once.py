@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn import model_selection, svm
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold
 
 from onefit import SVC, cross_validate
+from onefit.folds import LEAST_VARIABLES, MANY_FOLDS, choose
 from onefit.model_selection import at_once, validation
 
 
@@ -163,3 +165,28 @@ def test_no_free_rows_and_early_ends(monkeypatch):
     assert used
     assert_same(fast, slow)
     assert len(warned) == 8
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("C", [0.3, 30.0])
+def test_many_folds_against_scikit_learn(n_classes, C):
+    # Most folds hold out no row with a coefficient in some pair, whose solution is then known.
+    X, y = data(200, n_classes, seed=3)
+    how = {"gamma": 0.2, "C": C, "tol": 1e-6}
+    cv = StratifiedKFold(min(40, np.bincount(y).min()))
+    mine = cross_validate(SVC(**how), X, y, cv=cv)
+    theirs = model_selection.cross_validate(svm.SVC(**how), X, y, cv=cv)
+    np.testing.assert_array_equal(mine["test_score"], theirs["test_score"])
+    assert {fold.seeded_from for fold in mine.ledger.folds} == {"all rows"}
+    assert mine.ledger.full is not None
+
+
+def test_which_folds_start_from_all_rows():
+    def chosen(n_folds, n_variables, share=None):
+        return choose("auto", n_folds, n_variables, share or 1 - 1 / n_folds).name
+
+    assert chosen(MANY_FOLDS, 10) == "avg"
+    assert chosen(MANY_FOLDS - 1, LEAST_VARIABLES - 1) == "none"
+    assert chosen(5, LEAST_VARIABLES) == "avg"
+    assert chosen(3, 100_000) == "none"
+    assert chosen(50, 100_000, share=0.5) == "none"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from time import perf_counter
 from typing import Any, TypeAlias
 
@@ -49,17 +49,16 @@ FEW_FEATURES = 48
 MOST_KEPT = 256 * MEGABYTE
 MOST_CLASSES = 64
 
-# A store, the solutions of some folds, which of them converged, and what each fold took.
-_Solved: TypeAlias = tuple[
-    _core.KernelStore, list[_core.Solution], NDArray[np.bool_], list[FoldWork]
-]
+# A store, the solutions of some folds, and what each fold took.
+_Solved: TypeAlias = tuple[_core.KernelStore, _core.FoldSolutions, list[FoldWork]]
 
 
 @dataclass
 class _Voted:
     """A fold that is solved, and the classes that its held-out rows are given."""
 
-    solutions: list[_core.Solution]
+    solved: _core.FoldSolutions  # of which this is a fold
+    number: int
     converged: bool
     labels: NDArray[np.int32]
     n_small: int  # values that are smaller than the tolerance
@@ -73,19 +72,21 @@ def scores(crossfit: CrossFit) -> dict[str, Any] | None:
     if bounds is None or not all(map(len, tests)):
         return None
     assert isinstance(whole, ClassTraining)
+    sizes = [len(test) for test in tests]
     rows = np.concatenate(tests)
-    ends = list(accumulate(map(len, tests), initial=0))
-    parts = [slice(start, end) for start, end in pairwise(ends)]
-    positions, codes = crossfit.position[rows], whole.codes[rows]
-    queries, truths = [positions[part] for part in parts], [codes[part] for part in parts]
-    test_scores, seconds = [], []
-    for number, fold in enumerate(crossfit.counted(_voted(crossfit, bounds, queries))):
-        began = perf_counter()
-        if fold.n_small > int(UNDECIDED * len(tests[number]) * len(whole.problems)):
-            fold = _decided(crossfit, bounds[number], number, fold)
+    queries, truth = crossfit.position[rows], whole.codes[rows]
+    test_scores, seconds, start = [], [], 0
+    for number, fold in enumerate(crossfit.counted(_voted(crossfit, bounds, queries, sizes))):
+        began, size = perf_counter(), sizes[number]
+        labels: NDArray[Any] = fold.labels
+        if fold.n_small > int(UNDECIDED * size * len(whole.problems)):
+            solutions, labels = _decided(crossfit, bounds[number], number, fold)
+        elif not fold.converged:
+            solutions = fold.solved.fold(fold.number)
         if not fold.converged:
-            warn_if_unfinished(fold.solutions, crossfit.settings)
-        test_scores.append(np.count_nonzero(fold.labels == truths[number]) / len(tests[number]))
+            warn_if_unfinished(solutions, crossfit.settings)
+        test_scores.append(np.count_nonzero(labels == truth[start : start + size]) / size)
+        start += size
         crossfit.work.append(fold.work)
         seconds.append(perf_counter() - began)
     return {
@@ -121,36 +122,37 @@ def _bounds_of_folds(crossfit: CrossFit) -> Floats | None:
 
 
 def _voted(
-    crossfit: CrossFit, bounds: Floats, queries: list[NDArray[np.int32]]
+    crossfit: CrossFit, bounds: Floats, queries: NDArray[np.int32], sizes: list[int]
 ) -> Iterator[_Voted]:
-    """The folds in turn."""
-    settings, n_pairs = crossfit.settings, len(crossfit.problems)
+    """The folds in turn; so many queries are held out by each."""
+    settings, starts = crossfit.settings, crossfit.whole.starts
     solve = _pairs_in_turn if _are_pairs_better(crossfit, len(bounds)) else _folds_in_turn
-    first = 0
+    ends = list(accumulate(sizes, initial=0))
     # Nothing interrupts a vote: of many rows there is one for each thread at a time.
     most = len(bounds) if len(crossfit.order) <= MOST_ROWS else settings.threads
-    parts = (part for solved in solve(crossfit, bounds) for part in _parts(solved, n_pairs, most))
-    for store, solutions, converged, work in parts:
-        asked = queries[first : first + len(work)]
-        labels, small = _core.held_out_labels(
-            store, crossfit.whole.starts, solutions, asked, settings.tol, settings.threads
-        )
-        start = 0
-        for k, rows in enumerate(asked):
-            mine = slice(k * n_pairs, (k + 1) * n_pairs)
-            end = start + len(rows)
-            of_fold = (labels[start:end], int(small[k]), work[k])
-            yield _Voted(solutions[mine], bool(converged[mine].all()), *of_fold)
-            start = end
-        first += len(work)
-
-
-def _parts(solved: _Solved, n_pairs: int, at_a_time: int) -> Iterator[_Solved]:
-    """The same, of so many folds at a time."""
-    store, solutions, converged, work = solved
-    for k in range(0, len(work), at_a_time):
-        pairs = slice(k * n_pairs, (k + at_a_time) * n_pairs)
-        yield store, solutions[pairs], converged[pairs], work[k : k + at_a_time]
+    done = 0
+    for store, solved, work in solve(crossfit, bounds):
+        converged = np.all(solved.converged, axis=1).tolist()
+        for first in range(0, len(solved), most):
+            last = min(first + most, len(solved))
+            asked = queries[ends[done + first] : ends[done + last]]
+            labels, small = _core.held_out_labels(
+                store,
+                starts,
+                solved,
+                first,
+                asked,
+                sizes[done + first : done + last],
+                settings.tol,
+                settings.threads,
+            )
+            start = 0
+            for k in range(first, last):
+                end = start + sizes[done + k]
+                of_fold = (labels[start:end], int(small[k - first]), work[k])
+                yield _Voted(solved, k, converged[k], *of_fold)
+                start = end
+        done += len(solved)
 
 
 def _folds_in_turn(crossfit: CrossFit, bounds: Floats) -> Iterator[_Solved]:
@@ -162,7 +164,7 @@ def _folds_in_turn(crossfit: CrossFit, bounds: Floats) -> Iterator[_Solved]:
     if len(store) <= MOST_ROWS:
         at_a_time = max(at_a_time, MOST_VARIABLES // sum(map(len, problems)))
     for first in range(0, len(bounds), at_a_time):
-        some = list(bounds[first : first + at_a_time])
+        some = bounds[first : first + at_a_time]
         yield store, *solve_together(store, some, problems, neighbours, crossfit.strategy, settings)
 
 
@@ -190,8 +192,7 @@ def _pairs_in_turn(crossfit: CrossFit, bounds: Floats) -> Iterator[_Solved]:
     work = [FoldWork() for _ in bounds]
     if crossfit.strategy.source is Source.FULL:
         crossfit.full_work = FoldWork()
-    solutions: list[list[_core.Solution]] = [[] for _ in bounds]
-    converged: list[NDArray[np.bool_]] = []
+    parts = []
     pairs = class_pairs(len(starts) - 1)
     meter = Meter(len(pairs), f"{type(machine).__name__}, pair of classes", crossfit.progress)
     at_a_time = -(-PROBLEMS_PER_THREAD * settings.threads // len(bounds))
@@ -203,11 +204,10 @@ def _pairs_in_turn(crossfit: CrossFit, bounds: Floats) -> Iterator[_Solved]:
                 neighbours, full = solve_full(store, problems, settings)
                 crossfit.full_work.add(full)
             given = (problems, neighbours, crossfit.strategy, settings)
-            solved, ended, took = solve_together(store, list(bounds), *given)
-            converged.append(ended.reshape(len(bounds), -1))
-            for k, (mine, of_fold) in enumerate(zip(solutions, work, strict=True)):
-                mine += solved[k * len(problems) : (k + 1) * len(problems)]
-                of_fold.add(took[k])
+            solved, took = solve_together(store, bounds, *given)
+            parts.append(solved)
+            for of_fold, of_part in zip(work, took, strict=True):
+                of_fold.add(of_part)
             for i, j in pairs[first : first + at_a_time]:
                 store.forget(i, j)
                 if j == len(starts) - 2:  # the last pair of this class
@@ -215,15 +215,18 @@ def _pairs_in_turn(crossfit: CrossFit, bounds: Floats) -> Iterator[_Solved]:
             meter.advance(len(problems))
     finally:
         meter.close()
-    yield store, [s for mine in solutions for s in mine], np.hstack(converged).ravel(), work
+    yield store, _core.FoldSolutions.joined(parts), work
 
 
-def _decided(crossfit: CrossFit, bounds: Floats, number: int, fold: _Voted) -> _Voted:
-    """The fold, solved on until its values are larger than its tolerance, as far as they can be."""
+def _decided(
+    crossfit: CrossFit, bounds: Floats, number: int, fold: _Voted
+) -> tuple[list[_core.Solution], NDArray[np.intp]]:
+    """The fold, solved on until its values are larger than its tolerance, as far as they can be:
+    its solutions and labels."""
     whole, kernel = crossfit.whole, crossfit.kernel
     assert isinstance(whole, ClassTraining)
     part = Part(whole, bounds, range(len(whole.problems)))
     begun = Begun(*crossfit.splits[number], part, kernel.of_all, kernel.store(kernel.of_all))
-    solutions, _, values = crossfit.decided(begun, SolvedFold(fold.solutions, fold.work))
-    labels = crossfit.machine._labels(values, np.arange(len(whole.classes)))
-    return _Voted(solutions, fold.converged, labels, 0, fold.work)
+    solved = SolvedFold(fold.solved.fold(fold.number), fold.work)
+    solutions, _, values = crossfit.decided(begun, solved)
+    return solutions, crossfit.machine._labels(values, np.arange(len(whole.classes)))

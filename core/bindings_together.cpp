@@ -1,0 +1,122 @@
+// All problems of all folds in one call, for Python.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "bindings.hpp"
+#include "python_interrupt.hpp"
+#include "together.hpp"
+
+namespace onefit {
+
+using namespace nb::literals;
+
+namespace {
+
+using Solved = nb::typed<nb::list, std::optional<Solution>>;
+
+FoldSolutions solve_from_python(KernelStore& store, const Problems& list,
+                                const Matrix<double>& bounds, const Solved& solutions, double tol,
+                                std::int64_t max_iter, bool shrinking, std::size_t threads) {
+  const std::vector<const Problem*> problems = problems_in(list, store);
+  if (problems.empty() || bounds.shape(0) == 0) {
+    throw std::invalid_argument("there must be problems, and bounds of a fold");
+  }
+  if (bounds.shape(1) != store.size()) {
+    throw std::invalid_argument("bounds must have an entry for each row of the store");
+  }
+  if (solutions.size() != problems.size()) {
+    throw std::invalid_argument("problems and solutions have different lengths");
+  }
+  std::vector<const Solution*> solved;
+  for (std::size_t k = 0; k < problems.size(); ++k) {
+    solved.push_back(solutions[k].is_none() ? nullptr : &nb::cast<const Solution&>(solutions[k]));
+    if (solved[k] != nullptr && solved[k]->beta.size() != problems[k]->size()) {
+      throw std::invalid_argument("a solution has other variables than its problem");
+    }
+  }
+  const Settings settings = make_settings(tol, max_iter, shrinking);
+  PythonInterrupt interrupt{nb::object(nb::none())};
+  FoldSolutions found;
+  {
+    const nb::gil_scoped_release release;
+    found = solve_together(store, problems, {bounds.data(), bounds.size()}, solved, settings,
+                           threads, interrupt);
+  }
+  interrupt.rethrow();
+  return found;
+}
+
+// An array with an entry for each fold and problem.
+template <class T, class Of>
+nb::ndarray<nb::numpy, T, nb::ndim<2>> each(const FoldSolutions& all, const Of& of) {
+  std::unique_ptr<T[]> values(new T[all.solutions.size()]);
+  for (std::size_t k = 0; k < all.solutions.size(); ++k) values[k] = of(k);
+  T* data = values.release();
+  const nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<T*>(p); });
+  return {data, {all.n_folds(), all.n_problems}, owner};
+}
+
+nb::typed<nb::list, Solution> fold(nb::handle self, std::size_t number) {
+  auto& all = nb::cast<FoldSolutions&>(self);
+  if (number >= all.n_folds()) throw nb::index_error("there is no such fold");
+  nb::list found;
+  for (std::size_t k = 0; k < all.n_problems; ++k) {
+    found.append(nb::cast(&all.solutions[number * all.n_problems + k],
+                          nb::rv_policy::reference_internal, self));
+  }
+  return nb::typed<nb::list, Solution>(std::move(found));
+}
+
+FoldSolutions join(const nb::typed<nb::list, FoldSolutions>& list) {
+  std::vector<FoldSolutions*> given;
+  for (const nb::handle part : list) {
+    given.push_back(&nb::cast<FoldSolutions&>(part));
+    if (given.back()->n_folds() != given[0]->n_folds()) {
+      throw std::invalid_argument("parts have different folds");
+    }
+  }
+  std::vector<FoldSolutions> parts;
+  for (FoldSolutions* part : given) parts.push_back(std::exchange(*part, {}));
+  return joined(std::move(parts));
+}
+
+}  // namespace
+
+void bind_together(nb::module_& m) {
+  nb::class_<FoldSolutions>(m, "FoldSolutions",
+                            "The solutions of all problems of some folds, kept in one piece.")
+      .def("__len__", &FoldSolutions::n_folds)
+      .def("fold", &fold, "number"_a, "The solutions of a fold.")
+      .def_prop_ro(
+          "n_iter",
+          [](const FoldSolutions& all) {
+            return each<std::int64_t>(all, [&](std::size_t k) { return all.spent[k]; });
+          },
+          nb::rv_policy::automatic, "Iterations for each fold and problem.")
+      .def_prop_ro(
+          "converged",
+          [](const FoldSolutions& all) {
+            return each<bool>(
+                all, [&](std::size_t k) { return all.solutions[k].status == Status::Converged; });
+          },
+          nb::rv_policy::automatic)
+      .def_static(
+          "joined", &join, "parts"_a,
+          "The same folds, whose problems were solved in several parts, which are empty then.");
+
+  m.def("solve_together", &solve_from_python, "store"_a, "problems"_a, "bounds"_a, "solutions"_a,
+        "tol"_a = 1e-3, "max_iter"_a = -1, "shrinking"_a = true, "threads"_a = 1,
+        "Solves each problem with the bounds of each fold, which are the rows of a matrix with a "
+        "column for each row of the store; from a solution of it on this store, or from nothing "
+        "where it is None. Folds without a free row are solved from nothing. Ctrl-C stops it.");
+}
+
+}  // namespace onefit

@@ -1,0 +1,65 @@
+// What a solver works in, kept from one problem to the next.
+//
+// A problem of some hundred variables takes tens of microseconds; to allocate its arrays, and to
+// find out where in the store its kernel rows are, takes about as long. Folds of one problem are
+// rows of the store in the same order: what is known of these stays known.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "active.hpp"
+#include "buffer.hpp"
+#include "burst.hpp"
+#include "likely_rows.hpp"
+#include "problem.hpp"
+
+namespace onefit {
+
+struct SmoMemory {
+  Problem problem;  // for who makes the problem that is solved next
+  std::vector<double> change;
+
+  // Per variable.
+  std::vector<double> known_at;  // where the gradient is known
+
+  // Per active position.
+  std::vector<std::int32_t> variable;
+  std::vector<float> up;
+  std::vector<float> low;
+  std::vector<float> diagonal;
+  float largest_diagonal = 0.0F;
+  Buffer<float> gradient32;
+  Buffer<double> gradient64;
+  ActiveSet active;
+  std::vector<BurstPart> parts;  // its segments
+  ActiveSet all;                 // all variables, while not all are active
+
+  std::vector<std::int32_t> columns;
+  LikelyRows likely;
+  std::vector<std::int32_t> also;
+  std::vector<float> zeros;  // for a sweep that only looks
+  Changes changes;           // of the gradient
+
+  // Makes these columns the active ones, unless they are.
+  void activate(KernelStore& store, std::span<const std::int32_t> rows, std::size_t split,
+                std::size_t cache_bytes) {
+    if (!active.set(store, rows, split, cache_bytes)) return;
+    active.note_rows();
+    diagonal.resize(std::max(diagonal.size(), rows.size() + kBurstPad));
+    std::transform(rows.begin(), rows.end(), diagonal.begin(),
+                   [&](std::int32_t row) { return store.diagonal()[row]; });
+    largest_diagonal =
+        rows.empty()
+            ? 0.0F
+            : *std::max_element(diagonal.begin(),
+                                diagonal.begin() + static_cast<std::ptrdiff_t>(rows.size()));
+    parts.clear();
+    for (const Segment& s : active.segments()) parts.push_back({s.first, s.size()});
+  }
+};
+
+}  // namespace onefit

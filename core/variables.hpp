@@ -1,0 +1,204 @@
+// The variables of a problem as its solver has them: their coefficients and gradient, and those
+// that are active, with what the passes need of each.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+#include "kkt.hpp"
+#include "selection.hpp"
+#include "smo_memory.hpp"
+
+namespace onefit {
+
+// Variables are dropped when at most this share of them would remain.
+inline constexpr double kShrinkTo = 0.7;
+
+class Variables {
+ public:
+  Variables(KernelStore& store, const Problem& problem, const Settings& settings,
+            std::size_t scratch_bytes, Interrupt& interrupt, SmoMemory& memory)
+      : store_(store),
+        problem_(problem),
+        settings_(settings),
+        scratch_bytes_(scratch_bytes),
+        interrupt_(interrupt),
+        n_(problem.size()),
+        beta_(problem.start),
+        gradient_(problem.start_gradient),
+        memory_(memory) {
+    if (beta_.empty()) beta_.assign(n_, 0.0);
+    seeded_ = !gradient_.empty();
+    if (seeded_) {
+      known_at_ = beta_;
+    } else {
+      known_at_.assign(n_, 0.0);
+      gradient_ = problem.linear;
+    }
+    variable_.resize(n_);
+    up_.resize(n_ + kBurstPad);
+    low_.resize(n_ + kBurstPad);
+    zeros_.resize(n_);
+    memory_.columns.reserve(n_);
+    also_.reserve(kQueries);
+    memory_.likely.clear();
+    set_all_active();
+  }
+
+ protected:
+  // ---- gradients --------------------------------------------------------------------------------
+
+  bool float_suffices(double tol) const {
+    double largest = problem_.kink;
+    for (const double g : gradient_) largest = std::max(largest, std::abs(g));
+    return tol > kFloatResolution * largest;
+  }
+
+  // gradient = p - K beta in double precision, from the kernel rows of the variables that have
+  // changed since it was known last (`known_at_`); false when interrupted.
+  bool refresh_gradient() {
+    Changes& changes = memory_.changes;
+    changes.find(n_, [&](std::size_t v) { return known_at_[v] - beta_[v]; });
+    if (changes.positions().empty()) return true;
+    known_at_ = beta_;
+    return add_rows(all_rows(), changes.positions(), changes.amounts(), settings_.threads,
+                    interrupt_, gradient_.data());
+  }
+
+  // The rows of all variables.
+  ActiveSet& all_rows() {
+    if (active_.size() == n_) return active_;
+    memory_.all.set(store_, problem_.rows, problem_.split, 0);
+    memory_.all.note_rows();
+    return memory_.all;
+  }
+
+  // ---- the active set ---------------------------------------------------------------------------
+
+  void activate_all(bool wide) {
+    set_all_active();
+    loops().shifts(n_, beta_.data(), problem_.lower.data(), problem_.upper.data(), problem_.kink,
+                   up_.data(), low_.data());
+    if (wide) {
+      copy_gradient(memory_.gradient64);
+    } else {
+      copy_gradient(memory_.gradient32);
+    }
+  }
+
+  template <class G>
+  void copy_gradient(Buffer<G>& to) const {
+    to.at_least(n_ + kBurstPad);
+    std::transform(gradient_.begin(), gradient_.end(), to.data(),
+                   [](double g) { return static_cast<G>(g); });
+    std::fill_n(to.data() + n_, kBurstPad, G{0});
+  }
+
+  void set_all_active() {
+    std::iota(variable_.begin(), variable_.end(), 0);
+    memory_.activate(store_, problem_.rows, problem_.split, scratch_bytes_);
+  }
+
+  // Makes variable_[0 .. count) the active set; the first `split` of them are the first group.
+  void set_active(std::size_t count, std::size_t split) {
+    memory_.columns.clear();
+    for (std::size_t p = 0; p < count; ++p) {
+      const auto v = static_cast<std::size_t>(variable_[p]);
+      memory_.columns.push_back(problem_.rows[v]);
+      up_[p] = up_shift<float>(problem_, v, beta_[v]);
+      low_[p] = low_shift<float>(problem_, v, beta_[v]);
+    }
+    memory_.activate(store_, memory_.columns, split, scratch_bytes_);
+  }
+
+  // Drops the variables that cannot be chosen now and are unlikely to be chosen later: those whose
+  // up value is below every low value and whose low value is above every up value.
+  template <class G>
+  bool shrink(G* g, const GroupState<G>* groups) {
+    const std::size_t before = active_.size();
+    const auto keeps = [&](std::size_t p) {
+      const GroupState<G>& s = groups[active_.group(p)];
+      return g[p] + static_cast<G>(up_[p]) >= s.min_low ||
+             g[p] + static_cast<G>(low_[p]) <= s.max_up;
+    };
+    const std::size_t kept = count_kept(active_, values(g), groups);
+    if (static_cast<double>(kept) > kShrinkTo * static_cast<double>(before)) return false;
+    // Compact rows have to fit, most of them, or they would be gathered over and over.
+    if (kept * kept * sizeof(float) > 2 * scratch_bytes_) return false;
+
+    std::size_t to = 0;
+    std::size_t split = 0;
+    for (std::size_t p = 0; p < before; ++p) {
+      if (!keeps(p)) continue;
+      split += active_.group(p) == 0 ? 1 : 0;
+      variable_[to] = variable_[p];
+      g[to] = g[p];
+      ++to;
+    }
+    set_active(kept, split);
+    return true;
+  }
+
+  template <class G>
+  Values<G> values(G* g) const {
+    return {g, up_.data(), low_.data(), diagonal_.data()};
+  }
+
+  // Finds the extremes of each group.
+  template <class G>
+  void look(G* g, GroupState<G>* groups) {
+    sweep<G>(active_, values(g), nullptr, nullptr, G{0}, zeros_.data(), groups);
+  }
+
+  bool is_free(std::size_t p) const { return up_[p] == low_[p]; }
+
+  std::size_t count_free() const {
+    std::size_t count = 0;
+    for (std::size_t p = 0; p < active_.size(); ++p) count += is_free(p) ? 1 : 0;
+    return count;
+  }
+
+  double largest_diagonal() const {
+    if (active_.size() == n_) return static_cast<double>(memory_.largest_diagonal);
+    float largest = 0.0F;
+    for (const std::int32_t row : problem_.rows) {
+      largest = std::max(largest, store_.diagonal()[row]);
+    }
+    return static_cast<double>(largest);
+  }
+
+  double active_gap() const {
+    return conditions<float>(problem_, beta_, gradient_, variable_.data(), active_.size()).gap();
+  }
+
+  KernelStore& store_;
+  const Problem& problem_;
+  const Settings& settings_;
+  const std::size_t scratch_bytes_;
+  Interrupt& interrupt_;
+  const std::size_t n_;
+
+  // Per variable.
+  std::vector<double> beta_;
+  std::vector<double> gradient_;  // at known_at_
+
+  // The memory, and parts of it.
+  SmoMemory& memory_;
+  std::vector<double>& known_at_ = memory_.known_at;
+  std::vector<std::int32_t>& variable_ = memory_.variable;
+  std::vector<float>& up_ = memory_.up;
+  std::vector<float>& low_ = memory_.low;
+  std::vector<float>& diagonal_ = memory_.diagonal;
+  ActiveSet& active_ = memory_.active;
+  std::vector<BurstPart>& parts_ = memory_.parts;
+  std::vector<std::int32_t>& also_ = memory_.also;
+  std::vector<float>& zeros_ = memory_.zeros;
+
+  bool seeded_ = false;  // whether they are near their optimum
+};
+
+}  // namespace onefit
