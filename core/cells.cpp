@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <memory>
+#include <thread>
 #include <utility>
 
 #include "blas.hpp"
@@ -16,9 +18,10 @@
 namespace onefit {
 namespace {
 
-constexpr std::size_t kRows = 4;    // that are summed up in one pass
-constexpr std::size_t kBatch = 32;  // that are read together: they stay in the cache
-constexpr double kFurther = 0.1;    // of what decides the values: where problems are solved on to
+constexpr std::size_t kRows = 4;                  // that are summed up in one pass
+constexpr std::size_t kBatch = 32;                // that are read together: they stay in the cache
+constexpr std::chrono::microseconds kPause{200};  // between looks whether a start is known
+constexpr double kFurther = 0.1;  // of what decides the values: where problems are solved on to
 
 using Steps = std::vector<std::vector<Solution>>;  // of each pair
 
@@ -386,10 +389,7 @@ class Announced {
   explicit Announced(WholeStart& whole) : whole_(whole) {}
   Announced(const Announced&) = delete;
   Announced& operator=(const Announced&) = delete;
-  ~Announced() {
-    whole_.is_done = true;
-    whole_.is_done.notify_all();
-  }
+  ~Announced() { whole_.is_done = true; }
 
  private:
   WholeStart& whole_;
@@ -430,7 +430,11 @@ void solve_cells(const std::vector<Line>& lines, bool cold, const Settings& sett
         const auto [l, p] = places[c - wholes.size()];
         Chain chain = chains[c];
         if (WholeStart* whole = open[l].whole[p]) {
-          whole->is_done.wait(false);
+          // Whoever has taken it may have been told to stop before it began.
+          while (!whole->is_done) {
+            if (place.interrupt.requested()) return {};
+            std::this_thread::sleep_for(kPause);
+          }
           chain.nearby = whole->solved;
         }
         std::vector<Solution>& mine = open[l].solved[p];
