@@ -39,11 +39,11 @@ struct ChainTask {
 // active, an iteration waits for memory more than for itself.
 inline constexpr std::size_t kSideBySide = 1200;
 
-// Works on chains as long as `next` gives any (it returns `count` when there are none), two at a
-// time where they are small; `begin` begins one.
-template <class Next, class Begin, class Stopped>
-void work_on_chains(const std::vector<Chain>& chains, const Next& next, const Begin& begin,
-                    const Stopped& stopped) {
+// Works on chains as long as `next` gives numbers of any, two at a time where they are small and
+// `plenty` says that no other thread is left without one; `begin` begins one.
+template <class Next, class Plenty, class Begin, class Stopped>
+void work_on_chains(const std::vector<Chain>& chains, const Next& next, const Plenty& plenty,
+                    const Begin& begin, const Stopped& stopped) {
   struct Lane {
     SmoMemory memory;
     ChainTask task;
@@ -52,7 +52,8 @@ void work_on_chains(const std::vector<Chain>& chains, const Next& next, const Be
   bool left = true;
   for (;;) {
     for (Lane& lane : lanes) {
-      while (lane.task.has_ended() && left) {
+      const Lane& beside = lanes[&lane == &lanes[0] ? 1 : 0];
+      while (lane.task.has_ended() && left && (beside.task.has_ended() || plenty())) {
         const std::size_t c = next();
         left = c < chains.size() && !stopped();
         if (!left) break;
@@ -90,6 +91,7 @@ void over_chains(const std::vector<Chain>& chains, const Settings& settings, std
   inner.threads = std::max<std::size_t>(1, threads / workers);
   std::atomic<std::size_t> count{0};
   const auto next = [&] { return count++; };
+  const auto plenty = [&] { return workers == 1 || count + workers <= chains.size(); };
   bool stopped = false;
   if (workers == 1) {
     const auto hand = [&](Result&& result) {
@@ -99,7 +101,7 @@ void over_chains(const std::vector<Chain>& chains, const Settings& settings, std
     const auto begin = [&](std::size_t c, SmoMemory& memory) {
       return work(c, ChainPlace{inner, chains[c].store->spare_bytes(), interrupt, memory}, hand);
     };
-    work_on_chains(chains, next, begin, [&] { return stopped || interrupt.requested(); });
+    work_on_chains(chains, next, plenty, begin, [&] { return stopped || interrupt.requested(); });
     return;
   }
 
@@ -119,7 +121,7 @@ void over_chains(const std::vector<Chain>& chains, const Settings& settings, std
     return work(c, ChainPlace{inner, scratch, pool.stop, memory}, hand);
   };
   const auto some = [&] {
-    work_on_chains(chains, next, begin, [&] { return pool.stop.requested(); });
+    work_on_chains(chains, next, plenty, begin, [&] { return pool.stop.requested(); });
   };
   pool.run(workers, some, [&] {
     std::vector<Result> results;
