@@ -181,6 +181,8 @@ NB_MODULE(_core, m) {
           "distances"_a, "gamma"_a, "budget_bytes"_a)
       .def("__len__", &KernelStore::size)
       .def_prop_ro("capacity", &KernelStore::capacity, "rows that fit into the budget")
+      .def_prop_ro("spare_bytes", &KernelStore::spare_bytes,
+                   "what the budget leaves beside all rows, or all that fit")
       .def_prop_ro("entries_evaluated", &KernelStore::entries_evaluated)
       .def(
           "row",

@@ -66,7 +66,7 @@ std::pair<Numbers<std::int32_t>, Numbers<std::int64_t>> labels_of_folds(
   if (!are_classes(starts, store.size())) {
     throw std::invalid_argument("starts does not fit to the store");
   }
-  if (solved.n_problems != (starts.size() - 1) * (starts.size() - 2) / 2 ||
+  if (solved.n_problems() != (starts.size() - 1) * (starts.size() - 2) / 2 ||
       first + sizes.size() > solved.n_folds()) {
     throw std::invalid_argument("there must be a solution for each fold and pair");
   }
@@ -76,17 +76,18 @@ std::pair<Numbers<std::int32_t>, Numbers<std::int64_t>> labels_of_folds(
   check_rows(store, {queries.data(), queries.shape(0)});
   std::vector<FittedFold> folds(sizes.size());
   const std::int32_t* next = queries.data();
-  const Solution* solution = solved.solutions.data() + first * solved.n_problems;
+  std::size_t number = first * solved.n_problems();
   for (std::size_t f = 0; f < folds.size(); ++f) {
     folds[f].queries = {next, sizes[f]};
     next += sizes[f];
     for (std::size_t i = 0; i + 1 < starts.size(); ++i) {
-      for (std::size_t j = i + 1; j + 1 < starts.size(); ++j, ++solution) {
+      for (std::size_t j = i + 1; j + 1 < starts.size(); ++j, ++number) {
         const std::size_t size = starts[i + 1] - starts[i] + starts[j + 1] - starts[j];
-        if (solution->beta.size() != size || solution->gradient.size() != size) {
+        const KeptSolution& pair = solved[number];
+        if (pair.beta.size() != size || pair.gradient.size() != size) {
           throw std::invalid_argument("a solution has other variables than its pair of classes");
         }
-        folds[f].pairs.push_back(solution);
+        folds[f].pairs.emplace_back(pair.beta.data(), pair.gradient.data(), pair.ends.offset[0]);
       }
     }
   }

@@ -1,15 +1,22 @@
 // Paths of optima for Python.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
 #include <stdexcept>
 #include <vector>
 
 #include "bindings.hpp"
+#include "fold_paths.hpp"
 #include "path.hpp"
+#include "python_interrupt.hpp"
 
 namespace onefit {
 
@@ -50,10 +57,50 @@ std::vector<PathEnd> paths_from_python(const Problem& problem, const Solution& s
       throw std::invalid_argument("leaving must be places that have a column");
     }
   }
-  const PivotedSolution start{&problem, &solution, {order.data(), n}, n_pivot,
-                              n_near,   ridge,     columns.data(),    {column_of.data(), n}};
+  const PivotedSolution start{&problem, &solution, {order.data(), n}, n_pivot, n_near, ridge};
+  GivenColumns given(columns.data(), {column_of.data(), n});
   const nb::gil_scoped_release release;
-  return follow_paths(start, {leaving.data(), leaving.shape(0)}, threads);
+  return follow_paths(start, given, {leaving.data(), leaving.shape(0)}, threads);
+}
+
+std::unique_ptr<FoldPaths> fold_paths(KernelStore& store, const Problem& problem,
+                                      const Solution& solution, std::size_t bytes, double products,
+                                      PathMemory& memory) {
+  check_rows(store, problem.rows);
+  if (solution.beta.size() != problem.size() || solution.gradient.size() != problem.size()) {
+    throw std::invalid_argument("the solution needs an entry for each variable");
+  }
+  PythonInterrupt interrupt{nb::object(nb::none())};
+  std::unique_ptr<FoldPaths> paths;
+  {
+    const nb::gil_scoped_release release;
+    paths = std::make_unique<FoldPaths>(store, problem, solution, PathLimits{bytes, products},
+                                        memory, interrupt);
+  }
+  interrupt.rethrow();
+  return paths;
+}
+
+std::vector<std::optional<Solution>> ends_of_folds(
+    FoldPaths& paths, const nb::typed<nb::list, Vector<double>>& bounds, double tol,
+    std::size_t threads) {
+  std::vector<Vector<double>> arrays;  // as long as they are used
+  std::vector<std::span<const double>> of_folds;
+  for (std::size_t k = 0; k < bounds.size(); ++k) {
+    arrays.push_back(nb::cast<Vector<double>>(bounds[k]));
+    if (arrays.back().shape(0) != paths.n_rows()) {
+      throw std::invalid_argument("bounds must have an entry for each row of the store");
+    }
+    of_folds.emplace_back(arrays.back().data(), arrays.back().shape(0));
+  }
+  PythonInterrupt interrupt{nb::object(nb::none())};
+  std::vector<std::optional<Solution>> ends;
+  {
+    const nb::gil_scoped_release release;
+    ends = paths.ends(of_folds, tol, threads, interrupt);
+  }
+  interrupt.rethrow();
+  return ends;
 }
 
 }  // namespace
@@ -61,12 +108,12 @@ std::vector<PathEnd> paths_from_python(const Problem& problem, const Solution& s
 void bind_paths(nb::module_& m) {
   nb::class_<PathEnd>(m, "PathEnd",
                       "Where a path ends: `u` of the variable that left, and the gap.")
-      .def_prop_ro("reached", [](const PathEnd& end) { return end.kind == PathEnd::Kind::Reached; })
+      .def_prop_ro("reached", [](const PathEnd& end) { return end.kind == Path::Kind::Reached; })
       .def_prop_ro(
           "missing",
           [](const PathEnd& end) {
-            return end.kind == PathEnd::Kind::ColumnMissing ? static_cast<std::int64_t>(end.missing)
-                                                            : -1;
+            return end.kind == Path::Kind::ColumnMissing ? static_cast<std::int64_t>(end.missing)
+                                                         : -1;
           },
           "The place whose column is needed, or -1.")
       .def_ro("u", &PathEnd::u)
@@ -79,6 +126,28 @@ void bind_paths(nb::module_& m) {
         "to zero, for each of them. `order` has the variables by place. Rows of `columns` are "
         "changes of the offset and at every place with the input of one; column_of says of which, "
         "with -1 for none.");
+
+  nb::class_<PathMemory>(m, "PathMemory", "Memory of the paths of several problems.")
+      .def(nb::init<>())
+      .def(
+          "clear",
+          [](PathMemory& memory) {
+            memory.kept.clear();
+            memory.scratch.clear();
+          },
+          "Takes the memory from paths that are there, for others.");
+
+  nb::class_<FoldPaths>(m, "FoldPaths",
+                        "Paths on which the rows of a fold leave the solution on all rows.")
+      .def(nb::new_(&fold_paths), "store"_a, "problem"_a, "solution"_a, "bytes"_a, "products"_a,
+           "memory"_a, nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>(),
+           nb::keep_alive<1, 7>())
+      .def_prop_ro("available", &FoldPaths::available)
+      .def("ends", &ends_of_folds, "bounds"_a, "tol"_a, "threads"_a = 1,
+           "Where the rows of each fold whose bound is 0 have left: a solution, converged if its "
+           "gap "
+           "is below `tol` and else something to start from, or None. Bounds have an entry for "
+           "each row of the store.");
 }
 
 }  // namespace onefit

@@ -21,9 +21,11 @@ using namespace nb::literals;
 namespace {
 
 using Solved = nb::typed<nb::list, std::optional<Solution>>;
+using Paths = nb::typed<nb::list, std::optional<FoldPaths>>;
 
 FoldSolutions solve_from_python(KernelStore& store, const Problems& list,
-                                const Matrix<double>& bounds, const Solved& solutions, double tol,
+                                const Matrix<double>& bounds, const Solved& solutions,
+                                const std::optional<Paths>& paths, double tol,
                                 std::int64_t max_iter, bool shrinking, std::size_t threads) {
   const std::vector<const Problem*> problems = problems_in(list, store);
   if (problems.empty() || bounds.shape(0) == 0) {
@@ -32,8 +34,8 @@ FoldSolutions solve_from_python(KernelStore& store, const Problems& list,
   if (bounds.shape(1) != store.size()) {
     throw std::invalid_argument("bounds must have an entry for each row of the store");
   }
-  if (solutions.size() != problems.size()) {
-    throw std::invalid_argument("problems and solutions have different lengths");
+  if (solutions.size() != problems.size() || (paths && paths->size() != problems.size())) {
+    throw std::invalid_argument("problems, solutions and paths have different lengths");
   }
   std::vector<const Solution*> solved;
   for (std::size_t k = 0; k < problems.size(); ++k) {
@@ -42,12 +44,20 @@ FoldSolutions solve_from_python(KernelStore& store, const Problems& list,
       throw std::invalid_argument("a solution has other variables than its problem");
     }
   }
+  std::vector<FoldPaths*> given(problems.size(), nullptr);
+  for (std::size_t k = 0; paths && k < problems.size(); ++k) {
+    if ((*paths)[k].is_none()) continue;
+    given[k] = &nb::cast<FoldPaths&>((*paths)[k]);
+    if (!given[k]->is_of(store, *problems[k])) {
+      throw std::invalid_argument("paths are of another problem, or another store");
+    }
+  }
   const Settings settings = make_settings(tol, max_iter, shrinking);
   PythonInterrupt interrupt{nb::object(nb::none())};
   FoldSolutions found;
   {
     const nb::gil_scoped_release release;
-    found = solve_together(store, problems, {bounds.data(), bounds.size()}, solved, settings,
+    found = solve_together(store, problems, {bounds.data(), bounds.size()}, solved, given, settings,
                            threads, interrupt);
   }
   interrupt.rethrow();
@@ -57,20 +67,18 @@ FoldSolutions solve_from_python(KernelStore& store, const Problems& list,
 // An array with an entry for each fold and problem.
 template <class T, class Of>
 nb::ndarray<nb::numpy, T, nb::ndim<2>> each(const FoldSolutions& all, const Of& of) {
-  std::unique_ptr<T[]> values(new T[all.solutions.size()]);
-  for (std::size_t k = 0; k < all.solutions.size(); ++k) values[k] = of(k);
+  std::unique_ptr<T[]> values(new T[all.size()]);
+  for (std::size_t k = 0; k < all.size(); ++k) values[k] = of(all[k]);
   T* data = values.release();
   const nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<T*>(p); });
-  return {data, {all.n_folds(), all.n_problems}, owner};
+  return {data, {all.n_folds(), all.n_problems()}, owner};
 }
 
-nb::typed<nb::list, Solution> fold(nb::handle self, std::size_t number) {
-  auto& all = nb::cast<FoldSolutions&>(self);
+nb::typed<nb::list, Solution> fold(const FoldSolutions& all, std::size_t number) {
   if (number >= all.n_folds()) throw nb::index_error("there is no such fold");
   nb::list found;
-  for (std::size_t k = 0; k < all.n_problems; ++k) {
-    found.append(nb::cast(&all.solutions[number * all.n_problems + k],
-                          nb::rv_policy::reference_internal, self));
+  for (std::size_t k = 0; k < all.n_problems(); ++k) {
+    found.append(nb::cast(all.whole(number * all.n_problems() + k)));
   }
   return nb::typed<nb::list, Solution>(std::move(found));
 }
@@ -98,14 +106,14 @@ void bind_together(nb::module_& m) {
       .def_prop_ro(
           "n_iter",
           [](const FoldSolutions& all) {
-            return each<std::int64_t>(all, [&](std::size_t k) { return all.spent[k]; });
+            return each<std::int64_t>(all, [](const KeptSolution& s) { return s.spent; });
           },
           nb::rv_policy::automatic, "Iterations for each fold and problem.")
       .def_prop_ro(
           "converged",
           [](const FoldSolutions& all) {
             return each<bool>(
-                all, [&](std::size_t k) { return all.solutions[k].status == Status::Converged; });
+                all, [](const KeptSolution& s) { return s.ends.status == Status::Converged; });
           },
           nb::rv_policy::automatic)
       .def_static(
@@ -113,10 +121,12 @@ void bind_together(nb::module_& m) {
           "The same folds, whose problems were solved in several parts, which are empty then.");
 
   m.def("solve_together", &solve_from_python, "store"_a, "problems"_a, "bounds"_a, "solutions"_a,
-        "tol"_a = 1e-3, "max_iter"_a = -1, "shrinking"_a = true, "threads"_a = 1,
+        "paths"_a = nb::none(), "tol"_a = 1e-3, "max_iter"_a = -1, "shrinking"_a = true,
+        "threads"_a = 1,
         "Solves each problem with the bounds of each fold, which are the rows of a matrix with a "
         "column for each row of the store; from a solution of it on this store, or from nothing "
-        "where it is None. Folds without a free row are solved from nothing. Ctrl-C stops it.");
+        "where it is None, along its paths where these are not None. Folds without a free row are "
+        "solved from nothing. Ctrl-C stops it.");
 }
 
 }  // namespace onefit

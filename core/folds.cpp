@@ -192,7 +192,7 @@ bool has_same_solution(const Problem& fold, const Solution& solved, double tol) 
 
 std::vector<Solution> solve_folds(KernelStore& store, const std::vector<FoldProblem>& problems,
                                   bool same_kernel, const Settings& settings, std::size_t threads,
-                                  Interrupt& interrupt) {
+                                  Interrupt& interrupt, const Solved& taken) {
   const std::vector<std::size_t> order = by_problem(problems);
   const auto prepare = [&](std::size_t k, const Settings& inner, std::size_t scratch,
                            Interrupt& part, SmoMemory& memory) -> Task {
@@ -222,8 +222,11 @@ std::vector<Solution> solve_folds(KernelStore& store, const std::vector<FoldProb
     }
     return {&fold};
   };
-  std::vector<Solution> sorted = in_parallel(
-      store, problems.size(), prepare, [](std::size_t) {}, settings, threads, interrupt);
+  const auto done = [&](std::size_t k, Solution& solution) {
+    if (taken) taken(order[k], solution);
+  };
+  std::vector<Solution> sorted =
+      in_parallel(store, problems.size(), prepare, done, settings, threads, interrupt);
   std::vector<Solution> solutions(sorted.size());
   for (std::size_t k = 0; k < sorted.size(); ++k) solutions[order[k]] = std::move(sorted[k]);
   return solutions;

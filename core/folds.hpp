@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -47,10 +48,14 @@ struct FoldProblem {
   std::optional<std::size_t> sign_of = std::nullopt;
 };
 
+// Takes a solution as soon as it is there, with its number; what it leaves of it is returned.
+// Called on the thread that solved it.
+using Solved = std::function<void(std::size_t, Solution&)>;
+
 // Solves problems of folds, on `threads` threads. `same_kernel`: the gradients of the solutions
 // that they start from belong to this store.
 std::vector<Solution> solve_folds(KernelStore& store, const std::vector<FoldProblem>& problems,
                                   bool same_kernel, const Settings& settings, std::size_t threads,
-                                  Interrupt& interrupt);
+                                  Interrupt& interrupt, const Solved& taken = {});
 
 }  // namespace onefit

@@ -9,10 +9,6 @@ namespace onefit {
 
 namespace {
 
-// A row depends on others if they explain all but this share of the largest diagonal entry. Less
-// may be rounding of the entries, which are in single precision.
-constexpr double kIndependent = 1e-5;
-
 // If others leave at least this share of every row (of its diagonal entry, and what that is lifted
 // by), single precision does for all of it, in half the time: steps of up to 5 were off by at most
 // 1e-4, and by 1e-3 where a tenth of that is left (30 cases of 10 data sets, C up to 10,000).
@@ -197,11 +193,12 @@ std::optional<FreeSet<float>> single_free_set(float* kernel, std::size_t n) {
   return inverted(kernel, n, scale.lift, least, false);
 }
 
-FreeSet<double> double_free_set(const float* kernel, std::size_t n, Workspace& workspace) {
+FreeSet<double> double_free_set(const float* kernel, std::size_t n, Workspace& workspace,
+                                double independent) {
   const Scale scale = scale_of(kernel, n);
   auto* lifted = workspace.take<double>(n * n);
   for (std::size_t k = 0; k < n * n; ++k) lifted[k] = static_cast<double>(kernel[k]) + scale.lift;
-  return *inverted(lifted, n, scale.lift, kIndependent * scale.largest, true);
+  return *inverted(lifted, n, scale.lift, independent * scale.largest, true);
 }
 
 }  // namespace onefit

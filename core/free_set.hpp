@@ -31,11 +31,16 @@ struct FreeSet {
   static constexpr double kNoise = sizeof(T) == sizeof(double) ? kRounding : 100 * kRounding;
 };
 
+// A row depends on others if they explain all but this share of the largest diagonal entry. Less
+// may be rounding of the entries, which are in single precision.
+inline constexpr double kIndependent = 1e-5;
+
 // The inverse for a kernel matrix: in single precision in its place, and in double precision in
 // memory of the workspace. In single precision there is none, and the matrix is lost, if the others
 // leave less of some row than single precision takes; where two rows are so near that this is
 // certain nothing is factorised.
 std::optional<FreeSet<float>> single_free_set(float* kernel, std::size_t n);
-FreeSet<double> double_free_set(const float* kernel, std::size_t n, Workspace& workspace);
+FreeSet<double> double_free_set(const float* kernel, std::size_t n, Workspace& workspace,
+                                double independent = kIndependent);
 
 }  // namespace onefit

@@ -149,10 +149,10 @@ std::vector<double> sums_of_pairs(KernelStore& store, std::span<const std::int32
 void set_coefficients(const FittedFold& fold, std::span<const std::size_t> starts, double* coef) {
   const std::size_t classes = starts.size() - 1;
   const std::size_t n = starts.back();
-  auto solution = fold.pairs.begin();
+  auto pair = fold.pairs.begin();
   for (std::size_t i = 0; i < classes; ++i) {
-    for (std::size_t j = i + 1; j < classes; ++j, ++solution) {
-      const double* beta = (*solution)->beta.data();
+    for (std::size_t j = i + 1; j < classes; ++j, ++pair) {
+      const double* beta = pair->beta;
       const std::size_t size = starts[i + 1] - starts[i];
       std::copy_n(beta, size, coef + (j - 1) * n + starts[i]);
       std::copy_n(beta + size, starts[j + 1] - starts[j], coef + i * n + starts[j]);
@@ -167,7 +167,7 @@ std::vector<double> values_of_pairs(KernelStore& store, std::span<const std::siz
     std::vector<double> values;
     for (const std::int32_t query : fold.queries) {
       const auto q = static_cast<std::size_t>(query);
-      values.push_back((q < starts[1] ? 1.0 : -1.0) - fold.pairs[0]->gradient[q]);
+      values.push_back((q < starts[1] ? 1.0 : -1.0) - fold.pairs[0].gradient[q]);
     }
     return values;
   }
@@ -187,7 +187,7 @@ std::int64_t label_fold(KernelStore& store, std::span<const std::size_t> starts,
   std::vector<std::int32_t> votes(classes * n, 0);  // class by class
   for (std::size_t i = 0, p = 0; i < classes; ++i) {
     for (std::size_t j = i + 1; j < classes; ++j, ++p) {
-      const double offset = fold.pairs[p]->offset[0];
+      const double offset = fold.pairs[p].offset;
       std::int32_t* first = votes.data() + i * n;
       std::int32_t* second = votes.data() + j * n;
       for (std::size_t q = 0; q < n; ++q) {

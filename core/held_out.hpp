@@ -25,9 +25,22 @@ void pair_products(KernelStore& store, std::span<const std::int32_t> rows,
                    std::span<const std::size_t> starts, const double* coef,
                    std::span<const std::int32_t> queries, double* out);
 
-// A fold: the solutions of all pairs, in LIBSVM's order, and the rows that it holds out.
+// What is needed of the solution of a pair.
+struct PairModel {
+  PairModel(const Solution* solution)  // NOLINT: a solution is one
+      : beta(solution->beta.data()),
+        gradient(solution->gradient.data()),
+        offset(solution->offset[0]) {}
+  PairModel(const double* coefficients, const double* gradients, double b)
+      : beta(coefficients), gradient(gradients), offset(b) {}
+  const double* beta;
+  const double* gradient;
+  double offset;
+};
+
+// A fold: the models of all pairs, in LIBSVM's order, and the rows that it holds out.
 struct FittedFold {
-  std::vector<const Solution*> pairs;
+  std::vector<PairModel> pairs;
   std::span<const std::int32_t> queries;
 };
 

@@ -84,6 +84,7 @@ struct Loops {
   void (*combine)(std::size_t n, double* out, const double* const* columns, const double* coef,
                   std::size_t count);
   void (*advance)(std::size_t n, double* x, const double* rate, double step);
+  double (*dot)(std::size_t n, const double* a, const double* b);
   // The first x + t * rate to leave [low, high], by the largest 1 / t.
   void (*nearest)(std::size_t n, const double* x, const double* low, const double* high,
                   const double* rate, Nearest* out);

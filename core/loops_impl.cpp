@@ -210,6 +210,13 @@ void combine(std::size_t n, double* ONEFIT_RESTRICT out, const double* const* co
   }
 }
 
+double dot(std::size_t n, const double* ONEFIT_RESTRICT a, const double* ONEFIT_RESTRICT b) {
+  double sum = 0.0;
+#pragma omp simd reduction(+ : sum)
+  for (std::size_t t = 0; t < n; ++t) sum += a[t] * b[t];
+  return sum;
+}
+
 void advance(std::size_t n, double* ONEFIT_RESTRICT x, const double* ONEFIT_RESTRICT rate,
              double step) {
 #pragma omp simd
@@ -428,6 +435,7 @@ const Loops ONEFIT_TABLE(ONEFIT_ISA) = {
     accumulate4,
     combine,
     advance,
+    dot,
     nearest,
     rbf<float>,
     rbf<double>,

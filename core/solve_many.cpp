@@ -137,17 +137,16 @@ class Lane {
 struct Work {
   KernelStore& store;
   const Prepare& prepare;
-  const std::function<void(std::size_t)>& done;
+  const std::function<void(std::size_t, Solution&)>& done;
   const Settings& settings;
   std::size_t scratch;  // of each thread
+  std::size_t n_lanes;
   std::vector<Solution> solutions;
   std::atomic<std::size_t> next{0};
   std::atomic<double> total{0.0};  // share of the work that is done
 
   // Solves problems as long as there are any.
   void run(Interrupt& interrupt) {
-    // Two at a time where both can read the store's rows in place.
-    const std::size_t n_lanes = store.is_in_one_piece() ? 2 : 1;
     Lane lanes[2];
     for (;;) {
       for (std::size_t l = 0; l < n_lanes; ++l) {
@@ -175,8 +174,9 @@ struct Work {
   }
 
   void finish(Lane& lane) {
-    solutions[lane.number()] = lane.take();
-    done(lane.number());
+    Solution& solution = solutions[lane.number()];
+    solution = lane.take();
+    done(lane.number(), solution);
     lane.part->reached(1.0);
   }
 };
@@ -191,8 +191,8 @@ std::vector<Solution> solve_many(KernelStore& store, const std::vector<const Pro
     return Task{problems[k]};
   };
   std::vector<Solution> solutions = in_parallel(
-      store, problems.size(), prepare, [&](std::size_t k) { needs.done(*problems[k]); }, settings,
-      threads, interrupt);
+      store, problems.size(), prepare, [&](std::size_t k, Solution&) { needs.done(*problems[k]); },
+      settings, threads, interrupt);
   for (std::size_t k = 0; k < problems.size(); ++k) {
     if (!solutions[k].beta.empty()) continue;
     solutions[k].beta = problems[k]->start;
@@ -202,7 +202,7 @@ std::vector<Solution> solve_many(KernelStore& store, const std::vector<const Pro
 }
 
 std::vector<Solution> in_parallel(KernelStore& store, std::size_t count, const Prepare& prepare,
-                                  const std::function<void(std::size_t)>& done,
+                                  const std::function<void(std::size_t, Solution&)>& done,
                                   const Settings& settings, std::size_t threads,
                                   Interrupt& interrupt) {
   // Pairs of blocks that are worked on at once all have to fit.
@@ -211,8 +211,15 @@ std::vector<Solution> in_parallel(KernelStore& store, std::size_t count, const P
       1, std::min({threads, count, store.most_users(), store.n_blocks() > 1 ? pairs : threads}));
   Settings inner = settings;
   inner.threads = std::max<std::size_t>(1, threads / workers);
-  Work work{
-      store, prepare, done, inner, store.spare_bytes() / workers, std::vector<Solution>(count)};
+  // Two at a time where both can read the store's rows in place, and no thread is left without.
+  const std::size_t n_lanes = store.is_in_one_piece() && count >= 4 * workers ? 2 : 1;
+  Work work{store,
+            prepare,
+            done,
+            inner,
+            store.spare_bytes() / workers,
+            n_lanes,
+            std::vector<Solution>(count)};
   for (Solution& solution : work.solutions) solution.status = Status::Interrupted;
   if (workers == 1) {
     work.run(interrupt);

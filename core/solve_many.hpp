@@ -32,12 +32,12 @@ struct Task {
 
 // The same for `count` problems that `prepare` makes, which is given a number, the settings, memory
 // for copies of rows in bytes, whom to ask, and what the solver will work in, where the problem may
-// be. `done` is told when one is solved, on its thread. Those never begun are empty after an
-// interrupt.
+// be. `done` is given each solution, on its thread, and what it leaves of it is returned. Those
+// never begun are empty after an interrupt.
 using Prepare =
     std::function<Task(std::size_t, const Settings&, std::size_t, Interrupt&, SmoMemory&)>;
 std::vector<Solution> in_parallel(KernelStore& store, std::size_t count, const Prepare& prepare,
-                                  const std::function<void(std::size_t)>& done,
+                                  const std::function<void(std::size_t, Solution&)>& done,
                                   const Settings& settings, std::size_t threads,
                                   Interrupt& interrupt);
 

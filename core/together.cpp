@@ -1,55 +1,130 @@
 #include "together.hpp"
 
+#include <algorithm>
+#include <iterator>
+#include <optional>
 #include <utility>
 
 #include "folds.hpp"
 
 namespace onefit {
+namespace {
+
+// As much memory as this is taken in a chunk, which is kept for the next folds: the first touch of
+// fresh pages would cost more than what is written there.
+constexpr std::size_t kLarge = std::size_t{1} << 20;
+
+std::size_t room_for(std::size_t count) {
+  constexpr std::size_t kChunk = kChunkBytes / sizeof(double);
+  return count * sizeof(double) < kLarge ? count : std::max(count, kChunk);
+}
+
+}  // namespace
+
+FoldSolutions::FoldSolutions(std::size_t n_folds, const std::vector<const Problem*>& problems)
+    : n_problems_(problems.size()), kept_(n_folds * problems.size()) {
+  std::size_t total = 0;
+  for (const Problem* problem : problems) {
+    sizes_.push_back(problem->size());
+    total += problem->size();
+  }
+  memory_.emplace_back(room_for(2 * n_folds * total));
+  double* place = memory_[0].data();
+  for (std::size_t k = 0; k < kept_.size(); ++k) {
+    places_.push_back(place);
+    place += 2 * sizes_[k % n_problems_];
+  }
+}
+
+void FoldSolutions::keep(std::size_t k, Solution& solution) {
+  KeptSolution& kept = kept_[k];
+  const std::size_t size = sizes_[k % n_problems_];
+  const std::vector<double> beta = std::exchange(solution.beta, {});
+  const std::vector<double> gradient = std::exchange(solution.gradient, {});
+  kept.ends = solution;
+  kept.spent += solution.n_iter;
+  if (beta.size() != size || gradient.size() != size) return;  // never begun
+  std::ranges::copy(beta, places_[k]);
+  std::ranges::copy(gradient, places_[k] + size);
+  kept.beta = {places_[k], size};
+  kept.gradient = {places_[k] + size, size};
+}
+
+Solution FoldSolutions::whole(std::size_t k) const {
+  Solution solution = kept_[k].ends;
+  solution.beta.assign(kept_[k].beta.begin(), kept_[k].beta.end());
+  solution.gradient.assign(kept_[k].gradient.begin(), kept_[k].gradient.end());
+  return solution;
+}
 
 FoldSolutions solve_together(KernelStore& store, const std::vector<const Problem*>& problems,
                              std::span<const double> bounds,
-                             const std::vector<const Solution*>& solved, const Settings& settings,
+                             const std::vector<const Solution*>& solved,
+                             const std::vector<FoldPaths*>& paths, const Settings& settings,
                              std::size_t threads, Interrupt& interrupt) {
   const std::size_t n = store.size();
-  std::vector<FoldProblem> folds;
-  folds.reserve(bounds.size() / n * problems.size());
+  const std::size_t n_problems = problems.size();
+  FoldSolutions all(bounds.size() / n, problems);
+  std::vector<std::span<const double>> of_folds;
   for (std::size_t first = 0; first < bounds.size(); first += n) {
-    for (std::size_t p = 0; p < problems.size(); ++p) {
-      folds.push_back({problems[p], bounds.subspan(first, n), solved[p]});
+    of_folds.push_back(bounds.subspan(first, n));
+  }
+  std::vector<FoldProblem> folds;
+  for (std::size_t k = 0; k < all.size(); ++k) {
+    folds.push_back({problems[k % n_problems], of_folds[k / n_problems], solved[k % n_problems]});
+  }
+
+  std::vector<std::size_t> numbers;  // of what is left to solve
+  std::vector<FoldProblem> left;
+  std::vector<std::vector<std::optional<Solution>>> ends(n_problems);
+  for (std::size_t p = 0; p < n_problems; ++p) {
+    ends[p].resize(of_folds.size());
+    if (paths[p] != nullptr && !interrupt.requested()) {
+      ends[p] = paths[p]->ends(of_folds, settings.tol, threads, interrupt);
+    }
+    for (std::size_t f = 0; f < of_folds.size(); ++f) {
+      const std::size_t k = f * n_problems + p;
+      std::optional<Solution>& end = ends[p][f];
+      if (end && end->status == Status::Converged) {
+        all.keep(k, *end);
+        continue;
+      }
+      numbers.push_back(k);
+      left.push_back(folds[k]);
+      if (end) left.back().solved = &*end;
     }
   }
-  FoldSolutions all;
-  all.n_problems = problems.size();
-  all.solutions = solve_folds(store, folds, true, settings, threads, interrupt);
+  solve_folds(store, left, true, settings, threads, interrupt,
+              [&](std::size_t k, Solution& solution) { all.keep(numbers[k], solution); });
 
   std::vector<std::size_t> again;
   std::vector<FoldProblem> cold;
   for (std::size_t k = 0; k < folds.size(); ++k) {
-    all.spent.push_back(all.solutions[k].n_iter);
-    if (folds[k].solved == nullptr || all.solutions[k].free_rows) continue;
+    if (folds[k].solved == nullptr || all[k].ends.free_rows) continue;
     again.push_back(k);
     cold.push_back({folds[k].all, folds[k].bounds, nullptr});
   }
   if (again.empty()) return all;
-  std::vector<Solution> others = solve_folds(store, cold, true, settings, threads, interrupt);
-  for (std::size_t k = 0; k < again.size(); ++k) {
-    all.spent[again[k]] += others[k].n_iter;
-    all.solutions[again[k]] = std::move(others[k]);
-  }
+  solve_folds(store, cold, true, settings, threads, interrupt,
+              [&](std::size_t k, Solution& solution) { all.keep(again[k], solution); });
   return all;
 }
 
 FoldSolutions joined(std::vector<FoldSolutions> parts) {
   FoldSolutions all;
-  for (const FoldSolutions& part : parts) all.n_problems += part.n_problems;
   const std::size_t n_folds = parts.empty() ? 0 : parts[0].n_folds();
   for (std::size_t f = 0; f < n_folds; ++f) {
-    for (FoldSolutions& part : parts) {
-      for (std::size_t k = f * part.n_problems; k < (f + 1) * part.n_problems; ++k) {
-        all.solutions.push_back(std::move(part.solutions[k]));
-        all.spent.push_back(part.spent[k]);
+    for (const FoldSolutions& part : parts) {
+      for (std::size_t k = f * part.n_problems_; k < (f + 1) * part.n_problems_; ++k) {
+        all.kept_.push_back(part.kept_[k]);
+        all.places_.push_back(part.places_[k]);
       }
     }
+  }
+  for (FoldSolutions& part : parts) {
+    all.n_problems_ += part.n_problems_;
+    std::ranges::copy(part.sizes_, std::back_inserter(all.sizes_));
+    std::ranges::move(part.memory_, std::back_inserter(all.memory_));
   }
   return all;
 }

@@ -9,6 +9,8 @@
 #include <span>
 #include <vector>
 
+#include "buffer.hpp"
+#include "fold_paths.hpp"
 #include "interrupt.hpp"
 #include "problem.hpp"
 #include "solution.hpp"
@@ -16,20 +18,52 @@
 
 namespace onefit {
 
-struct FoldSolutions {
-  std::size_t n_problems = 0;       // of a fold
-  std::vector<Solution> solutions;  // fold by fold
-  std::vector<std::int64_t> spent;  // iterations for each
-  std::size_t n_folds() const { return n_problems == 0 ? 0 : solutions.size() / n_problems; }
+// A solution whose numbers are kept elsewhere.
+struct KeptSolution {
+  Solution ends;  // without them
+  std::span<const double> beta;
+  std::span<const double> gradient;
+  std::int64_t spent = 0;  // iterations in all
+};
+
+class FoldSolutions {
+ public:
+  FoldSolutions() = default;
+  FoldSolutions(std::size_t n_folds, const std::vector<const Problem*>& problems);
+  FoldSolutions(const FoldSolutions&) = delete;
+  FoldSolutions& operator=(const FoldSolutions&) = delete;
+  FoldSolutions(FoldSolutions&&) = default;
+  FoldSolutions& operator=(FoldSolutions&&) = default;
+
+  std::size_t n_folds() const { return n_problems_ == 0 ? 0 : kept_.size() / n_problems_; }
+  std::size_t n_problems() const { return n_problems_; }  // of a fold
+  std::size_t size() const { return kept_.size(); }
+
+  // Fold by fold.
+  const KeptSolution& operator[](std::size_t k) const { return kept_[k]; }
+  Solution whole(std::size_t k) const;
+
+  // Takes the numbers of a solution, and adds what it took. Several threads may, of different ones.
+  void keep(std::size_t k, Solution& solution);
+
+ private:
+  friend FoldSolutions joined(std::vector<FoldSolutions> parts);
+
+  std::size_t n_problems_ = 0;
+  std::vector<KeptSolution> kept_;
+  std::vector<double*> places_;     // for the numbers of each
+  std::vector<std::size_t> sizes_;  // of the problems
+  std::vector<Buffer<double>> memory_;
 };
 
 // Solves each problem with the bounds of each fold, one for each row of the store, fold by fold,
-// from a solution of it (nullptr: from nothing) whose gradient belongs to the store. Without a free
-// row any offset between two values is right: that of a cold solve is wanted, and such folds are
-// solved again from nothing.
+// from a solution of it (nullptr: from nothing) whose gradient belongs to the store, along its
+// paths if there are any (nullptr: none). Without a free row any offset between two values is
+// right: that of a cold solve is wanted, and such folds are solved again from nothing.
 FoldSolutions solve_together(KernelStore& store, const std::vector<const Problem*>& problems,
                              std::span<const double> bounds,
-                             const std::vector<const Solution*>& solved, const Settings& settings,
+                             const std::vector<const Solution*>& solved,
+                             const std::vector<FoldPaths*>& paths, const Settings& settings,
                              std::size_t threads, Interrupt& interrupt);
 
 // Folds whose problems were solved in several parts.

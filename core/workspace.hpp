@@ -11,10 +11,16 @@ namespace onefit {
 
 class Workspace {
  public:
+  Workspace() = default;
+  Workspace(const Workspace&) = delete;
+  Workspace& operator=(const Workspace&) = delete;
+
   template <class T>
   T* take(std::size_t count) {
     return reinterpret_cast<T*>(memory_.take(count * sizeof(T), spare_));
   }
+  // Ends the work, and keeps the memory for the next.
+  void clear() { memory_.clear(spare_); }
 
  private:
   Arena<char> memory_;

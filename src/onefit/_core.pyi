@@ -71,6 +71,10 @@ class KernelStore:
         """rows that fit into the budget"""
 
     @property
+    def spare_bytes(self) -> int:
+        """what the budget leaves beside all rows, or all that fit"""
+
+    @property
     def entries_evaluated(self) -> int: ...
 
     def row(self, row: int) -> Annotated[NDArray[numpy.float32], dict(shape=(None,))]:
@@ -202,6 +206,27 @@ def follow_paths(problem: Problem, solution: Solution, order: Annotated[NDArray[
     The optima that a solution moves to when the variable at one of the places `leaving` goes to zero, for each of them. `order` has the variables by place. Rows of `columns` are changes of the offset and at every place with the input of one; column_of says of which, with -1 for none.
     """
 
+class PathMemory:
+    """Memory of the paths of several problems."""
+
+    def __init__(self) -> None: ...
+
+    def clear(self) -> None:
+        """Takes the memory from paths that are there, for others."""
+
+class FoldPaths:
+    """Paths on which the rows of a fold leave the solution on all rows."""
+
+    def __init__(self, store: KernelStore, problem: Problem, solution: Solution, bytes: int, products: float, memory: PathMemory) -> None: ...
+
+    @property
+    def available(self) -> bool: ...
+
+    def ends(self, bounds: list[Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]], tol: float, threads: int = 1) -> list[Solution | None]:
+        """
+        Where the rows of each fold whose bound is 0 have left: a solution, converged if its gap is below `tol` and else something to start from, or None. Bounds have an entry for each row of the store.
+        """
+
 class FoldSolutions:
     """The solutions of all problems of some folds, kept in one piece."""
 
@@ -223,9 +248,9 @@ class FoldSolutions:
         The same folds, whose problems were solved in several parts, which are empty then.
         """
 
-def solve_together(store: KernelStore, problems: list[Problem], bounds: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], solutions: list[Solution | None], tol: float = 0.001, max_iter: int = -1, shrinking: bool = True, threads: int = 1) -> FoldSolutions:
+def solve_together(store: KernelStore, problems: list[Problem], bounds: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], solutions: list[Solution | None], paths: list[FoldPaths | None] | None = None, tol: float = 0.001, max_iter: int = -1, shrinking: bool = True, threads: int = 1) -> FoldSolutions:
     """
-    Solves each problem with the bounds of each fold, which are the rows of a matrix with a column for each row of the store; from a solution of it on this store, or from nothing where it is None. Folds without a free row are solved from nothing. Ctrl-C stops it.
+    Solves each problem with the bounds of each fold, which are the rows of a matrix with a column for each row of the store; from a solution of it on this store, or from nothing where it is None, along its paths where these are not None. Folds without a free row are solved from nothing. Ctrl-C stops it.
     """
 
 def pair_products(store: KernelStore, rows: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], starts: Sequence[int], coef: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], queries: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]:

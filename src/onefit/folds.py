@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onefit import _core, solver
+from onefit.followed import FollowedFolds, tighter
 from onefit.kernels import Floats
 from onefit.seeding import STRATEGIES, Change, Neighbour, Source, Strategy
 from onefit.solver import Settings, solve, solve_parts
@@ -52,8 +53,12 @@ LEAST_SHARE = 0.75
 LEAST_VARIABLES = 2500
 MANY_FOLDS = 8
 
-# Folds are solved so many problems for each thread at a time.
+# So many folds are followed from the fit on all rows, whose matrix takes as long as the fit.
+FOLLOWED_FOLDS = 30
+
+# Folds are solved so many problems for each thread at a time, and so many folds are followed.
 PROBLEMS_PER_THREAD = 4
+FOLLOWED_AT_A_TIME = 16
 
 
 @dataclass
@@ -90,16 +95,24 @@ def choose(seeding: str, n_folds: int, n_variables: int, share: float) -> Strate
     """
     if seeding != "auto":
         return STRATEGIES[seeding]
-    pays = share >= LEAST_SHARE and (n_variables >= LEAST_VARIABLES or n_folds >= MANY_FOLDS)
+    if share < LEAST_SHARE:
+        return STRATEGIES["none"]
+    if n_folds >= FOLLOWED_FOLDS:
+        return STRATEGIES["follow"]
+    pays = n_variables >= LEAST_VARIABLES or n_folds >= MANY_FOLDS
     return STRATEGIES["avg" if pays else "none"]
 
 
 def solve_full(
-    store: _core.KernelStore, problems: Problems, settings: Settings
+    store: _core.KernelStore,
+    problems: Problems,
+    settings: Settings,
+    strategy: Strategy | None = None,
 ) -> tuple[Neighbours, FoldWork]:
     """Solve the problems on all rows, as neighbours of the folds."""
     began, entries = perf_counter(), store.entries_evaluated
-    solutions = solve(store, problems, settings)
+    follows = strategy is not None and strategy.follows
+    solutions = solve(store, problems, tighter(settings) if follows else settings)
     work = FoldWork(
         n_iter=sum(s.n_iter for s in solutions),
         kernel_entries=store.entries_evaluated - entries,
@@ -116,6 +129,7 @@ def solve_folds(
     strategy: Strategy,
     settings: Settings,
     at_a_time: int = 1,
+    n_folds: int = 1,
 ) -> Iterator[SolvedFold]:
     """Solve every fold in turn, from these neighbours or from the fold before.
 
@@ -127,11 +141,17 @@ def solve_folds(
     neighbours = {k: solved for k, solved in neighbours.items() if solved.solution.free_rows}
     number = 0
     most = max(at_a_time, PROBLEMS_PER_THREAD * settings.threads)
+    if strategy.follows:
+        most = max(most, FOLLOWED_AT_A_TIME * len(problems))
+    followed: FollowedFolds | None = None
     for batch in _batches(folds, strategy, most):
         store = batch[0].store
         began, entries = perf_counter(), store.entries_evaluated
-        solve_batch = _solve_in_core if strategy.in_core else _solve_from_proposals
-        solutions = solve_batch(batch, problems, neighbours, strategy, settings)
+        if not strategy.in_core:
+            solutions = _solve_from_proposals(batch, problems, neighbours, strategy, settings)
+        else:
+            followed = followed or follow(store, neighbours, n_folds, strategy, settings)
+            solutions = _solve_in_core(batch, problems, neighbours, followed, settings)
         spent = [solution.n_iter for solution in solutions]
         if strategy.source is not Source.NOTHING:
             seeded = [k in neighbours for fold in batch for k in fold.numbers]
@@ -153,6 +173,32 @@ def solve_folds(
             number += 1
 
 
+def follow(
+    store: _core.KernelStore,
+    neighbours: Neighbours,
+    n_folds: int,
+    strategy: Strategy,
+    settings: Settings,
+    memory: _core.PathMemory | None = None,
+) -> FollowedFolds | None:
+    """The paths of so many folds from these neighbours, if the strategy follows them.
+
+    They take memory of their own, or the one that others have left.
+    """
+    if not strategy.follows:
+        return None
+    fitted = {
+        k: (solved.problem, solved.solution)
+        for k, solved in neighbours.items()
+        if solved.store is store and solved.solution.free_rows
+    }
+    if memory is None:
+        memory = _core.PathMemory()
+    else:
+        memory.clear()
+    return FollowedFolds(store, fitted, n_folds, settings, memory)
+
+
 def solve_together(
     store: _core.KernelStore,
     bounds: Floats,
@@ -160,6 +206,7 @@ def solve_together(
     neighbours: Neighbours,
     strategy: Strategy,
     settings: Settings,
+    followed: FollowedFolds | None = None,
 ) -> tuple[_core.FoldSolutions, list[FoldWork]]:
     """Solve all problems with the bounds of each fold, in one call, if the strategy is in the core.
 
@@ -168,7 +215,8 @@ def solve_together(
     began, entries = perf_counter(), store.entries_evaluated
     starts = [neighbours[k].solution if k in neighbours else None for k in range(len(problems))]
     starts = [start if start is None or start.free_rows else None for start in starts]
-    solved = solver.solve_together(store, problems, bounds, starts, settings)
+    paths = None if followed is None else [followed.paths(k) for k in range(len(problems))]
+    solved = solver.solve_together(store, problems, bounds, starts, settings, paths)
     seconds = (perf_counter() - began) / len(bounds)
     evaluated = (store.entries_evaluated - entries) // len(bounds)
     seeded = any(start is not None for start in starts)
@@ -181,7 +229,7 @@ def _solve_in_core(
     batch: Sequence[Fold],
     problems: Problems,
     neighbours: Neighbours,
-    strategy: Strategy,
+    followed: FollowedFolds | None,
     settings: Settings,
 ) -> list[_core.Solution]:
     """From nothing, or from solutions whose leaving coefficients the core spreads."""
@@ -190,15 +238,61 @@ def _solve_in_core(
     asked: list[int | None] = []
     for fold in batch:
         asked += fold.sign_of or [None] * len(fold.numbers)
-    return solve_parts(
+    return _solve_tasks(
         store,
-        [problems[k] for k, _, _ in tasks],
+        problems,
+        [k for k, _, _ in tasks],
         [bounds for _, bounds, _ in tasks],
         [start and start.solution for _, _, start in tasks],
+        followed,
         settings,
         same_kernel=all(start is None or start.store is store for _, _, start in tasks),
         sign_of=asked,
     )
+
+
+def _solve_tasks(
+    store: _core.KernelStore,
+    problems: Problems,
+    numbers: Sequence[int],
+    bounds: Sequence[Floats],
+    starts: list[_core.Solution | None],
+    followed: FollowedFolds | None,
+    settings: Settings,
+    *,
+    same_kernel: bool = True,
+    sign_of: Sequence[int | None] = (),
+) -> list[_core.Solution]:
+    """Solve the problems of these numbers, each with its bounds: by its path, or from its start."""
+    if followed is None:
+        return solve_parts(
+            store,
+            [problems[k] for k in numbers],
+            bounds,
+            starts,
+            settings,
+            same_kernel=same_kernel,
+            sign_of=sign_of,
+        )
+    tasks_of: dict[int, list[int]] = {}
+    for t, k in enumerate(numbers):
+        tasks_of.setdefault(k, []).append(t)
+    ended: list[_core.Solution | None] = [None] * len(numbers)
+    for k, tasks in tasks_of.items():
+        for t, end in zip(tasks, followed.ends(k, [bounds[t] for t in tasks]), strict=True):
+            ended[t] = end
+    open_ones = [t for t, s in enumerate(ended) if s is None or s.status != _core.Status.converged]
+    solved = solve_parts(
+        store,
+        [problems[numbers[t]] for t in open_ones],
+        [bounds[t] for t in open_ones],
+        [ended[t] or starts[t] for t in open_ones],
+        settings,
+        same_kernel=same_kernel,
+    )
+    for t, solution in zip(open_ones, solved, strict=True):
+        ended[t] = solution
+    return [solution for solution in ended if solution is not None]
 
 
 def _solve_from_proposals(

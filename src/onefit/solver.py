@@ -97,17 +97,19 @@ def solve_together(
     bounds: Floats,
     solutions: Sequence[_core.Solution | None],
     settings: Settings,
+    paths: Sequence[_core.FoldPaths | None] | None = None,
 ) -> _core.FoldSolutions:
     """Solve every problem with the bounds of each fold, a row of ``bounds`` with an entry for each
-    row of the store, from a solution of it on this store, or cold. Folds that end without a free
-    row are solved cold.
+    row of the store, from a solution of it on this store, or cold. Where there are paths from that
+    solution they are followed. Folds that end without a free row are solved cold.
     """
-    with _clear_errors(store):
+    with _clear_errors(store), blas_threads(None if paths is None else settings.threads):
         return _core.solve_together(
             store,
             list(problems),
             bounds,
             list(solutions),
+            paths=None if paths is None else list(paths),
             tol=settings.tol,
             max_iter=settings.max_iter,
             shrinking=settings.shrinking,

@@ -1,6 +1,7 @@
 // Paths against what they lead to: problems without a variable, solved cold.
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <numeric>
 
 #include "check.hpp"
@@ -42,16 +43,21 @@ struct Case {
     }
     return std::exp(-kGamma * sq);
   }
+  std::unique_ptr<KernelStore> store() const {
+    return std::make_unique<KernelStore>(
+        points_source(DenseView<double>{x.data(), n, kCols}, {KernelKind::Rbf, kGamma, 0.0, 1}),
+        kPlenty);
+  }
   Solution solve_without(std::size_t leaving) const {
     Problem other = problem;
     if (leaving < n) other.lower[leaving] = other.upper[leaving] = 0.0;
-    KernelStore store(
-        points_source(DenseView<double>{x.data(), n, kCols}, {KernelKind::Rbf, kGamma, 0.0, 1}),
-        kPlenty);
+    return solved(other);
+  }
+  Solution solved(const Problem& other, double tol = 1e-10) const {
     Settings settings;
-    settings.tol = 1e-10;
+    settings.tol = tol;
     NeverInterrupt never;
-    return solve(store, other, settings, kPlenty, never);
+    return solve(*store(), other, settings, kPlenty, never);
   }
 };
 
@@ -122,7 +128,12 @@ struct Pivoted {
     }
   }
   PivotedSolution view(const Case& c, const Solution& solution, std::size_t n_near) const {
-    return {&c.problem, &solution, order, n_pivot, n_near, kRidge, columns.data(), column_of};
+    return {&c.problem, &solution, order, n_pivot, n_near, kRidge};
+  }
+  std::vector<PathEnd> follow(const Case& c, const Solution& solution, std::size_t n_near,
+                              std::span<const std::int32_t> leaving, std::size_t threads) const {
+    GivenColumns given(columns.data(), column_of);
+    return follow_paths(view(c, solution, n_near), given, leaving, threads);
   }
 };
 
@@ -137,10 +148,10 @@ TEST(paths_end_in_the_optimum_without_a_variable) {
       std::iota(places.begin(), places.end(), 0);
       for_each_isa([&] {
         for (const std::size_t n_near : {pivoted.n_pivot, (pivoted.n_pivot + c.n) / 2, c.n}) {
-          const auto ends = follow_paths(pivoted.view(c, full, n_near), places, n_near % 3 + 1);
+          const auto ends = pivoted.follow(c, full, n_near, places, n_near % 3 + 1);
           std::size_t reached = 0;
           for (std::size_t p = 0; p < c.n; ++p) {
-            if (ends[p].kind != PathEnd::Kind::Reached) continue;
+            if (ends[p].kind != Path::Kind::Reached) continue;
             ++reached;
             const auto v = static_cast<std::size_t>(pivoted.order[p]);
             const Solution truth = c.solve_without(v);
@@ -159,18 +170,18 @@ TEST(a_path_says_which_column_it_needs) {
   const Solution full = c.solve_without(c.n);
   Pivoted pivoted(c, full);
   const std::vector<std::int32_t> leaving{0};
-  const auto whole = follow_paths(pivoted.view(c, full, c.n), leaving, 1);
-  CHECK(whole[0].kind == PathEnd::Kind::Reached);
+  const auto whole = pivoted.follow(c, full, c.n, leaving, 1);
+  CHECK(whole[0].kind == Path::Kind::Reached);
   CHECK(whole[0].n_swapped > 0);
   std::fill(pivoted.column_of.begin() + 1, pivoted.column_of.end(), -1);
   for (std::size_t turn = 0; turn <= c.n; ++turn) {
-    const PathEnd end = follow_paths(pivoted.view(c, full, c.n), leaving, 1)[0];
-    if (end.kind == PathEnd::Kind::Reached) {
+    const PathEnd end = pivoted.follow(c, full, c.n, leaving, 1)[0];
+    if (end.kind == Path::Kind::Reached) {
       CHECK(turn > 0);
       CHECK(end.u == whole[0].u);
       return;
     }
-    CHECK(end.kind == PathEnd::Kind::ColumnMissing);
+    CHECK(end.kind == Path::Kind::ColumnMissing);
     CHECK(pivoted.column_of[end.missing] < 0);
     pivoted.column_of[end.missing] = static_cast<std::int32_t>(end.missing);
   }
@@ -183,7 +194,7 @@ TEST(a_path_that_leaves_nothing_free_is_left_open) {
   const Solution full = c.solve_without(c.n);
   const Pivoted pivoted(c, full);
   const std::vector<std::int32_t> leaving{0};
-  CHECK(follow_paths(pivoted.view(c, full, c.n), leaving, 1)[0].kind == PathEnd::Kind::LeftOpen);
+  CHECK(pivoted.follow(c, full, c.n, leaving, 1)[0].kind == Path::Kind::LeftOpen);
 }
 
 }  // namespace

@@ -273,10 +273,11 @@ TEST(folds_in_one_call_are_those_solved_alone) {
       std::vector<const Solution*> solved;
       for (const Solution& s : full) solved.push_back(seeded ? &s : nullptr);
       for (const std::size_t threads : {1, 3}) {
+        const std::vector<FoldPaths*> no_paths(problems.size(), nullptr);
         const FoldSolutions found =
-            solve_together(*store, problems, bounds, solved, settings, threads, never);
-        CHECK(found.n_folds() == 6 && found.n_problems == pairs.size());
-        for (std::size_t k = 0; k < found.solutions.size(); ++k) {
+            solve_together(*store, problems, bounds, solved, no_paths, settings, threads, never);
+        CHECK(found.n_folds() == 6 && found.n_problems() == pairs.size());
+        for (std::size_t k = 0; k < found.size(); ++k) {
           const std::size_t p = k % pairs.size();
           const std::span<const double> c(&bounds[k / pairs.size() * data.n], data.n);
           const auto alone = [&](const Solution* from) {
@@ -289,19 +290,20 @@ TEST(folds_in_one_call_are_those_solved_alone) {
             expected = alone(nullptr);
             spent += expected.n_iter;
           }
-          check_equal(found.solutions[k], expected);
-          CHECK(found.spent[k] == spent);
+          check_equal(found.whole(k), expected);
+          CHECK(found[k].spent == spent);
         }
         // Pair by pair, and put together.
         std::vector<FoldSolutions> parts;
         for (std::size_t p = 0; p < pairs.size(); ++p) {
-          parts.push_back(
-              solve_together(*store, {problems[p]}, bounds, {solved[p]}, settings, 1, never));
+          parts.push_back(solve_together(*store, {problems[p]}, bounds, {solved[p]}, {nullptr},
+                                         settings, 1, never));
         }
         const FoldSolutions whole = joined(std::move(parts));
-        CHECK(whole.n_folds() == 6 && whole.spent == found.spent);
-        for (std::size_t k = 0; k < whole.solutions.size(); ++k) {
-          check_equal(whole.solutions[k], found.solutions[k]);
+        CHECK(whole.n_folds() == 6 && whole.n_problems() == pairs.size());
+        for (std::size_t k = 0; k < whole.size(); ++k) {
+          check_equal(whole.whole(k), found.whole(k));
+          CHECK(whole[k].spent == found[k].spent);
         }
       }
     }
@@ -324,12 +326,13 @@ TEST(folds_without_a_class_or_without_any_row) {
   std::vector<double> bounds(2 * data.n, 1.0);
   std::fill_n(bounds.begin(), data.n / 3, 0.0);  // the first fold has no row of the first class
   std::fill_n(bounds.begin() + static_cast<std::ptrdiff_t>(data.n), data.n, 0.0);
-  const FoldSolutions found = solve_together(*store, problems, bounds, solved, {}, 1, never);
-  for (std::size_t k = 0; k < found.solutions.size(); ++k) {
-    CHECK(found.solutions[k].status == Status::Converged);
+  const std::vector<FoldPaths*> no_paths(problems.size(), nullptr);
+  const FoldSolutions found =
+      solve_together(*store, problems, bounds, solved, no_paths, {}, 1, never);
+  for (std::size_t k = 0; k < found.size(); ++k) {
+    CHECK(found[k].ends.status == Status::Converged);
     const bool empty = k >= 3 || k < 2;  // only the pair of the two other classes has a coefficient
-    const std::vector<double>& beta = found.solutions[k].beta;
-    CHECK(empty == std::ranges::all_of(beta, [](double b) { return b == 0.0; }));
+    CHECK(empty == std::ranges::all_of(found[k].beta, [](double b) { return b == 0.0; }));
   }
 }
 

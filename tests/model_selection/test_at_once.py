@@ -48,7 +48,7 @@ def assert_same(fast, slow, rounding=0.0):
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
-@pytest.mark.parametrize("seeding", ["none", "avg"])
+@pytest.mark.parametrize("seeding", ["none", "avg", "follow"])
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix], ids=["dense", "sparse"])
 @pytest.mark.parametrize(
     "parameters",
@@ -91,7 +91,7 @@ def test_however_they_are_shared_out(monkeypatch, n_jobs, most_rows, features, c
 
 
 @pytest.mark.parametrize("n_jobs", [1, 3])
-@pytest.mark.parametrize("seeding", ["none", "avg"])
+@pytest.mark.parametrize("seeding", ["none", "avg", "follow"])
 @pytest.mark.parametrize("C", [1.0, 1e-6])  # with free rows and without
 def test_pair_by_pair(monkeypatch, n_jobs, seeding, C):
     monkeypatch.setattr(at_once, "MOST_ROWS", 0)

@@ -158,7 +158,7 @@ def test_seeds_cut_iterations(name, seeding):
     assert sum(fold.n_iter for fold in seeded.folds) < 0.9 * cold.n_iter
     assert {fold.seeded_from for fold in cold.folds} == {"nothing"}
     assert "nothing" not in {fold.seeded_from for fold in seeded.folds[1:]}
-    assert (seeded.full is not None) == (seeding in ("avg", "top"))
+    assert (seeded.full is not None) == (seeding in ("avg", "top", "follow"))
     assert all(fold.kernel_entries > 0 and fold.seconds > 0 for fold in seeded.folds)
 
 

@@ -22,10 +22,12 @@ from onefit.estimators.base import Part
 from onefit.estimators.classification import ClassTraining
 from onefit.estimators.svc import SVC
 from onefit.folds import (
+    FOLLOWED_AT_A_TIME,
     PROBLEMS_PER_THREAD,
     FoldWork,
     Neighbours,
     SolvedFold,
+    follow,
     solve_full,
     solve_together,
 )
@@ -160,12 +162,15 @@ def _folds_in_turn(crossfit: CrossFit, bounds: Floats) -> Iterator[_Solved]:
     settings, problems = crossfit.settings, crossfit.problems
     store = crossfit.kernel.store(crossfit.kernel.of_all)
     neighbours = crossfit.neighbours()
+    followed = follow(store, neighbours, len(bounds), crossfit.strategy, settings)
     at_a_time = -(-PROBLEMS_PER_THREAD * settings.threads // len(problems))
     if len(store) <= MOST_ROWS:
         at_a_time = max(at_a_time, MOST_VARIABLES // sum(map(len, problems)))
+    if followed is not None:
+        at_a_time = max(at_a_time, FOLLOWED_AT_A_TIME)
+    given = (problems, neighbours, crossfit.strategy, settings, followed)
     for first in range(0, len(bounds), at_a_time):
-        some = bounds[first : first + at_a_time]
-        yield store, *solve_together(store, some, problems, neighbours, crossfit.strategy, settings)
+        yield store, *solve_together(store, bounds[first : first + at_a_time], *given)
 
 
 def _are_pairs_better(crossfit: CrossFit, n_folds: int) -> bool:
@@ -196,14 +201,16 @@ def _pairs_in_turn(crossfit: CrossFit, bounds: Floats) -> Iterator[_Solved]:
     pairs = class_pairs(len(starts) - 1)
     meter = Meter(len(pairs), f"{type(machine).__name__}, pair of classes", crossfit.progress)
     at_a_time = -(-PROBLEMS_PER_THREAD * settings.threads // len(bounds))
+    memory = _core.PathMemory()
     try:
         for first in range(0, len(pairs), at_a_time):
             problems = crossfit.problems[first : first + at_a_time]
             neighbours: Neighbours = {}
             if crossfit.full_work is not None:
-                neighbours, full = solve_full(store, problems, settings)
+                neighbours, full = solve_full(store, problems, settings, crossfit.strategy)
                 crossfit.full_work.add(full)
-            given = (problems, neighbours, crossfit.strategy, settings)
+            followed = follow(store, neighbours, len(bounds), crossfit.strategy, settings, memory)
+            given = (problems, neighbours, crossfit.strategy, settings, followed)
             solved, took = solve_together(store, bounds, *given)
             parts.append(solved)
             for of_fold, of_part in zip(work, took, strict=True):

@@ -130,14 +130,15 @@ class CrossFit:
         if self.strategy.source is not Source.FULL:
             return {}
         store = self.kernel.store(self.kernel.of_all)
-        solved, self.full_work = solve_full(store, self.problems, self.settings)
+        solved, self.full_work = solve_full(store, self.problems, self.settings, self.strategy)
         return solved
 
     def _fits(self) -> Iterator[Prepared]:
         neighbours = self.neighbours()
         begun: deque[Begun] = deque()
         folds = self._begin(begun)
-        for solved in solve_folds(folds, self.problems, neighbours, self.strategy, self.settings):
+        given = (self.problems, neighbours, self.strategy, self.settings)
+        for solved in solve_folds(folds, *given, n_folds=len(self.splits)):
             while begun[0].error is not None:
                 yield self._failed(begun.popleft())
             fold = begun.popleft()

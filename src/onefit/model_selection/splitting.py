@@ -47,4 +47,9 @@ def _stratified(y: Any, n_splits: int) -> list[Split] | None:
     dealt.sort()
     fold = np.empty(len(y), dtype=np.intp)
     fold[order] = dealt % n_splits
-    return [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(n_splits)]
+    # All folds in one go: a call for each would take as long as what it does.
+    held_out = fold == np.arange(n_splits)[:, np.newaxis]
+    sizes = np.bincount(fold, minlength=n_splits)
+    test = np.split(np.nonzero(held_out)[1], np.cumsum(sizes)[:-1])
+    train = np.split(np.nonzero(~held_out)[1], np.cumsum(len(y) - sizes)[:-1])
+    return list(zip(train, test, strict=True))

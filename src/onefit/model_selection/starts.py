@@ -166,7 +166,7 @@ class AllRows(Starts):
         self.full_work: FoldWork | None = None
         if strategy.source is Source.FULL:
             settings = machine._settings()
-            solved, self.full_work = solve_full(self._store, self._problems, settings)
+            solved, self.full_work = solve_full(self._store, self._problems, settings, strategy)
             for number, (_, problem, solution) in solved.items():
                 self._neighbours[number] = Neighbour(
                     problem, solution.beta, solution.gradient, solution.offsets

@@ -91,12 +91,13 @@ return_train_score, return_estimator, return_indices, error_score
         ``joblib.parallel_config(backend="loky")``, or another back end without shared memory, they
         are processes, and each fits a run of the folds on a store of its own. Folds of a pipeline
         are fitted side by side by scikit-learn, each from nothing and without a ledger.
-    seeding : {"auto", "none", "sir", "mir", "ato", "avg", "top"}, default="auto"
+    seeding : {"auto", "none", "sir", "mir", "ato", "avg", "top", "follow"}, default="auto"
         Where a fold starts: from nothing, from the fold before ("sir", "mir", "ato") or from the
-        fit on all rows ("avg", "top"). "auto" is what takes least time; for a pipeline the fold
-        before, from 2,000 rows and about ten folds on and with two classes or in regression, else
-        nothing. The other names also have the transformers of a pipeline fitted once on all rows,
-        only for the starts.
+        fit on all rows ("avg", "top"; "follow" goes on to where its optimum moves while the rows
+        of the fold leave). "auto" is what takes least time: "follow" with many folds; for a
+        pipeline the fold before, from 2,000 rows and about ten folds on and with two classes or in
+        regression, else nothing. The other names also have the transformers of a pipeline fitted
+        once on all rows, only for the starts.
     certify : bool, default=False
         Whether to prove on which side of the boundary each held-out row falls at the optimum, by
         the certificate of :func:`leave_one_out`, and to solve on where that is not proven: such

@@ -75,6 +75,8 @@ class Strategy(ABC):
     source: Source
     # Whether the core makes this start itself, without the detour through arrays of Python.
     in_core = False
+    # Whether it goes on to where the optimum moves (onefit.followed), where it can.
+    follows = False
 
     @abstractmethod
     def propose(self, change: Change, entries: Entries) -> Floats:
