@@ -1,14 +1,13 @@
 #include "chains.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <mutex>
+#include <memory>
 #include <utility>
 
+#include "active.hpp"
+#include "chain_workers.hpp"
 #include "folds.hpp"
-#include "smo.hpp"
-#include "workers.hpp"
 
 namespace onefit {
 namespace {
@@ -29,33 +28,96 @@ struct Step {
   Solution solution;
 };
 
-// Solves the steps of a chain one after another; `done` takes each, and may stop the chain.
-template <class Done>
-void solve_chain(const Chain& chain, bool cold, const Settings& settings, std::size_t scratch,
-                 Interrupt& interrupt, const Done& done) {
-  std::vector<double> bounds(chain.bounds.size());
-  Solution before;
-  for (std::size_t k = 0; k < chain.factors.size(); ++k) {
-    const double factor = chain.factors[k];
-    std::transform(chain.bounds.begin(), chain.bounds.end(), bounds.begin(),
-                   [factor](double c) { return c > 0.0 ? factor * c : 0.0; });
-    Problem problem = with_bounds(*chain.all, bounds);
-    const bool started = k > 0 && !cold && before.status == Status::Converged;
-    if (started) start_scaled(before, factor / chain.factors[k - 1], problem);
-    Solution solution = solve(*chain.store, problem, settings, scratch, interrupt);
-    if (started && !solution.free_rows && solution.status == Status::Converged) {
-      // Any offset between two values is right here; that of a cold solve is wanted.
-      const std::int64_t spent = solution.n_iter;
-      solution = solve(*chain.store, with_bounds(*chain.all, bounds), settings, scratch, interrupt);
-      solution.n_iter += spent;
-    }
-    if (solution.status == Status::Interrupted) return;
-    if (k + 1 < chain.factors.size()) before = solution;
-    if (done(k, std::move(solution))) return;
-  }
+}  // namespace
+
+ChainRun::ChainRun(Chain chain, bool cold, const Settings& settings, std::size_t scratch,
+                   Interrupt& interrupt, SmoMemory& memory, Done done)
+    : chain_(std::move(chain)),
+      cold_(cold),
+      settings_(settings),
+      scratch_(scratch),
+      interrupt_(interrupt),
+      memory_(memory),
+      done_(std::move(done)),
+      bounds_(chain_.bounds.size()) {
+  if (!cold) settings_.newton_patience = kPatience;
+  if (!chain_.factors.empty()) begin();
+  go_on();
 }
 
-}  // namespace
+void ChainRun::step() {
+  solve_->step();
+  go_on();
+}
+
+void ChainRun::step(ChainRun& a, ChainRun& b) {
+  StepwiseSolve::step(*a.solve_, *b.solve_);
+  a.go_on();
+  b.go_on();
+}
+
+void ChainRun::begin() {
+  const std::size_t k = step_;
+  const double factor = chain_.factors[k];
+  std::transform(chain_.bounds.begin(), chain_.bounds.end(), bounds_.begin(),
+                 [factor](double c) { return c > 0.0 ? factor * c : 0.0; });
+  Problem& problem = memory_.problem;
+  with_bounds(*chain_.all, bounds_, problem);
+  const bool is_near = k < chain_.nearby.size() && chain_.nearby[k].status == Status::Converged;
+  started_ = !cold_ && (is_near || (k > 0 && before_.status == Status::Converged));
+  if (started_ && is_near) {
+    start_near(chain_.nearby[k]);
+  } else if (started_) {
+    start_scaled(before_, factor / chain_.factors[k - 1], problem);
+  }
+  spent_ = 0;
+  solve_.emplace(*chain_.store, problem, settings_, scratch_, interrupt_, memory_);
+}
+
+// Whatever has ended without a further step.
+void ChainRun::go_on() {
+  while (solve_ && solve_->has_ended()) collect();
+}
+
+void ChainRun::collect() {
+  Solution solution = solve_->take();
+  solve_.reset();
+  if (started_ && !solution.free_rows && solution.status == Status::Converged) {
+    // Any offset between two values is right here; that of a cold solve is wanted.
+    spent_ = solution.n_iter;
+    started_ = false;
+    with_bounds(*chain_.all, bounds_, memory_.problem);
+    solve_.emplace(*chain_.store, memory_.problem, settings_, scratch_, interrupt_, memory_);
+    return;
+  }
+  if (solution.status == Status::Interrupted) return;
+  solution.n_iter += spent_;
+  const std::size_t k = step_++;
+  const bool is_last = step_ == chain_.factors.size();
+  if (!is_last) before_ = solution;
+  if (!done_(k, std::move(solution)) && !is_last) begin();
+}
+
+// In which more rows take part.
+void ChainRun::start_near(const Solution& solved) {
+  Problem& next = memory_.problem;
+  next.start = average_start(next, solved);
+  memory_.change.resize(next.size());
+  for (std::size_t v = 0; v < next.size(); ++v) {
+    memory_.change[v] = next.start[v] - solved.beta[v];
+  }
+  next.start_gradient = solved.gradient;
+  memory_.activate(*chain_.store, next.rows, next.split, scratch_);
+  shift_gradient(memory_.active, memory_.change.data(), interrupt_, memory_.changes,
+                 next.start_gradient.data());
+}
+
+void solve_chain(const Chain& chain, bool cold, const Settings& settings, std::size_t scratch,
+                 Interrupt& interrupt, const ChainRun::Done& done) {
+  SmoMemory memory;
+  ChainRun run(chain, cold, settings, scratch, interrupt, memory, done);
+  while (!run.has_ended()) run.step();
+}
 
 void start_scaled(const Solution& solved, double ratio, Problem& next) {
   const std::size_t n = next.size();
@@ -81,53 +143,18 @@ void start_scaled(const Solution& solved, double ratio, Problem& next) {
 
 void solve_chains(const std::vector<Chain>& chains, bool cold, const Settings& settings,
                   std::size_t threads, const Finished& finished, Interrupt& interrupt) {
-  std::size_t workers = std::min(std::max<std::size_t>(threads, 1), chains.size());
-  for (const Chain& chain : chains) workers = std::min(workers, chain.store->most_users());
-  workers = std::max<std::size_t>(workers, 1);
-  Settings inner = settings;
-  if (!cold) inner.newton_patience = kPatience;
-  inner.threads = std::max<std::size_t>(1, threads / workers);
-  if (workers == 1) {
-    bool stopped = false;
-    for (std::size_t c = 0; c < chains.size() && !stopped && !interrupt.requested(); ++c) {
-      solve_chain(chains[c], cold, inner, chains[c].store->spare_bytes(), interrupt,
-                  [&](std::size_t k, Solution&& solution) {
-                    stopped = finished(c, k, std::move(solution));
-                    return stopped;
-                  });
-    }
-    return;
-  }
-
-  Workers pool;
-  std::mutex mutex;
-  std::vector<Step> ready;
-  std::atomic<std::size_t> next{0};
-  const auto work = [&] {
-    for (std::size_t c = next++; c < chains.size() && !pool.stop.requested(); c = next++) {
-      solve_chain(chains[c], cold, inner, chains[c].store->spare_bytes() / workers, pool.stop,
-                  [&](std::size_t k, Solution&& solution) {
-                    {
-                      const std::lock_guard lock(mutex);
-                      ready.push_back({c, k, std::move(solution)});
-                    }
-                    pool.notify();
-                    return false;
-                  });
-    }
-  };
-  bool stopped = false;
-  pool.run(workers, work, [&] {
-    std::vector<Step> some;
-    {
-      const std::lock_guard lock(mutex);
-      some.swap(ready);
-    }
-    for (Step& step : some) {
-      stopped = stopped || finished(step.chain, step.step, std::move(step.solution));
-    }
-    if (stopped || interrupt.requested()) pool.stop.raise();
-  });
+  over_chains<Step>(
+      chains, settings, threads,
+      [&](std::size_t c, const ChainPlace& place, const auto& hand) -> ChainTask {
+        return {std::make_unique<ChainRun>(chains[c], cold, place.settings, place.scratch,
+                                           place.interrupt, place.memory,
+                                           [&hand, c](std::size_t k, Solution&& solution) {
+                                             return hand({c, k, std::move(solution)});
+                                           }),
+                {}};
+      },
+      [&](Step&& step) { return finished(step.chain, step.step, std::move(step.solution)); },
+      interrupt);
 }
 
 }  // namespace onefit

@@ -12,12 +12,16 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "interrupt.hpp"
 #include "problem.hpp"
+#include "smo.hpp"
+#include "smo_memory.hpp"
 #include "solution.hpp"
 #include "store.hpp"
 
@@ -30,11 +34,54 @@ struct Chain {
   const Problem* all;
   std::span<const double> bounds;
   std::vector<double> factors;
+  // Solutions of the first steps with more rows that take part: where they start from, if given.
+  std::span<const Solution> nearby = {};
 };
 
 // Where the problem `next` starts after `solved`, which had its bounds times 1 / ratio; the
 // gradient of the start included.
 void start_scaled(const Solution& solved, double ratio, Problem& next);
+
+// A chain on its way. Two of them, whose iterations alternate, take less time than one after the
+// other (smo.hpp).
+class ChainRun {
+ public:
+  // Takes each step; true ends the chain.
+  using Done = std::function<bool(std::size_t step, Solution&& solution)>;
+
+  // With `cold` no step starts from another. `memory` is for this chain alone until its end.
+  ChainRun(Chain chain, bool cold, const Settings& settings, std::size_t scratch,
+           Interrupt& interrupt, SmoMemory& memory, Done done);
+
+  bool has_ended() const { return !solve_.has_value(); }
+  // Only while they have not ended.
+  void step();
+  static void step(ChainRun& a, ChainRun& b);
+
+ private:
+  void begin();
+  void go_on();
+  void collect();
+  void start_near(const Solution& solved);
+
+  const Chain chain_;
+  const bool cold_;
+  Settings settings_;
+  const std::size_t scratch_;
+  Interrupt& interrupt_;
+  SmoMemory& memory_;
+  const Done done_;
+  std::vector<double> bounds_;
+  Solution before_;
+  std::size_t step_ = 0;
+  bool started_ = false;    // from a solution
+  std::int64_t spent_ = 0;  // on a solution of this step that is not wanted
+  std::optional<StepwiseSolve> solve_;
+};
+
+// Solves the steps of a chain one after another.
+void solve_chain(const Chain& chain, bool cold, const Settings& settings, std::size_t scratch,
+                 Interrupt& interrupt, const ChainRun::Done& done);
 
 // Takes a solution of a step of a chain; true stops the work.
 using Finished = std::function<bool(std::size_t chain, std::size_t step, Solution&& solution)>;

@@ -283,6 +283,11 @@ def solve_chains(stores: list[KernelStore], problems: list[Problem], bounds: lis
     Solves each problem with its bounds, one for each row of its store, times each of its factors in turn, which must not fall; each starts from the one before, or cold. Returns the solutions, or gives each to `finished(chain, step, solution)`, which stops the work by returning True, and returns nothing. Ctrl-C stops it.
     """
 
+def solve_cells(stores: list[KernelStore], problems: list[list[Problem]], starts: Sequence[int], bounds: list[Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]], factors: Sequence[Sequence[float]], queries: list[Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]], codes: list[Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]], share: float, tightest: float, tol: float = 0.001, max_iter: int = -1, shrinking: bool = True, threads: int = 1, cold: bool = False, finished: object | None = None) -> None:
+    """
+    Solves the problems of all pairs of classes of C-SVC, for each store with its bounds and factors, as solve_chains does, and says what the steps come to for the rows in `queries`: `finished(number, values, right, n_iter, finite, unfinished)` gets the values of each step, pair and query, how many queries of each step get the class in `codes` by the votes, the iterations of each step, whether its values are finite, and, if there are any, the solutions of each step that did not converge. Steps are solved on where more than a `share` of their values are smaller than `tol`, and not below `tightest`. Class k has the rows from starts[k] on.
+    """
+
 def use_lapack(potrf: CapsuleType, trsv: CapsuleType) -> None:
     """
     Takes dpotrf and dtrsv as scipy.linalg.cython_lapack and cython_blas export them.

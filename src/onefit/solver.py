@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import cython_blas, cython_lapack
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import ThreadpoolController
@@ -18,6 +20,7 @@ from onefit.kernels import NOT_FINITE, Floats
 
 # SciPy carries LAPACK; the core takes what it needs from there.
 _core.use_lapack(cython_lapack.__pyx_capi__["dpotrf"], cython_blas.__pyx_capi__["dtrsv"])
+_core.use_blas(cython_blas.__pyx_capi__, cython_lapack.__pyx_capi__)
 
 
 @dataclass(frozen=True)
@@ -137,6 +140,46 @@ def solve_chains(
             list(problems),
             list(bounds),
             [list(values) for values in factors],
+            tol=settings.tol,
+            max_iter=settings.max_iter,
+            shrinking=settings.shrinking,
+            threads=settings.threads,
+            cold=cold,
+            finished=finished,
+        )
+
+
+def solve_cells(
+    stores: Sequence[_core.KernelStore],
+    problems: Sequence[Sequence[_core.Problem]],
+    starts: Sequence[int],
+    bounds: Sequence[Floats],
+    factors: Sequence[Sequence[float]],
+    queries: Sequence[NDArray[np.int32]],
+    codes: Sequence[NDArray[np.int32]],
+    settings: Settings,
+    *,
+    share: float,
+    tightest: float,
+    cold: bool,
+    finished: Callable[..., bool],
+) -> None:
+    """Solve chains of all pairs of classes of a C-SVC as :func:`solve_chains` does.
+
+    For each store, ``finished`` is given the values of its queries in every step, how many of them
+    get their class in ``codes``, iterations, whether values are finite, and what did not converge.
+    """
+    with _clear_errors(stores[0]), blas_threads(1):
+        _core.solve_cells(
+            list(stores),
+            [list(pairs) for pairs in problems],
+            list(starts),
+            list(bounds),
+            [list(values) for values in factors],
+            list(queries),
+            list(codes),
+            share=share,
+            tightest=tightest,
             tol=settings.tol,
             max_iter=settings.max_iter,
             shrinking=settings.shrinking,

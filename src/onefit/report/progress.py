@@ -47,6 +47,8 @@ class Meter:
 
     def advance(self, parts: int = 1) -> None:
         self._done += parts
+        if self._show is False:
+            return
         waited = self._show is None and monotonic() - self._began > DELAY
         if self._bar is None and (self._show or waited):
             self._bar = _bar(self._name, self._total, even_if_nobody_watches=bool(self._show))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from math import inf, isnan
 from numbers import Real
 from typing import Any
 
@@ -86,8 +87,10 @@ def warn_at_edges(param_grid: Any, best: Mapping[str, Any], scores: Mapping[Any,
 def best_by_value(candidates: list[dict[str, Any]], means: NDArray[np.float64]) -> dict[Any, float]:
     """The best mean of each value of each parameter."""
     best: dict[Any, float] = {}
-    for parameters, mean in zip(candidates, means, strict=True):
+    for parameters, mean in zip(candidates, means.tolist(), strict=True):
+        if isnan(mean):
+            continue
         for name, value in parameters.items():
-            if isinstance(value, Real) and not np.isnan(mean):
-                best[name, value] = max(float(mean), best.get((name, value), -np.inf))
+            if isinstance(value, Real):
+                best[name, value] = max(mean, best.get((name, value), -inf))
     return best

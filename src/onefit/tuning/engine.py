@@ -225,7 +225,13 @@ class Engine:
         entries = work.stores.entries_evaluated
         try:
             chains, _ = work.chains(inside)
-            work.solve(chains, score, one_by_one=self._one_by_one)
+            values_do = score.needs_values_only and not self._one_by_one
+            work.solve(
+                chains,
+                score,
+                one_by_one=self._one_by_one,
+                take_values=score.take_values if values_do else None,
+            )
         except _NotTakenError as failed:
             raise (failed.__cause__ or failed) from None
         except (TypeError, ValueError, MemoryError):  # of one kernel, mostly

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
 
-from onefit.tuning.workload import SolvedSteps
+from onefit.tuning.workload import Chain, SolvedSteps, ValuedSteps
 
 
 @dataclass
@@ -32,11 +33,19 @@ class SearchLedger:
 
     def note(self, solved: SolvedSteps) -> None:
         """Steps that were solved."""
-        self.cells += len(solved.steps)
-        self.seeded += sum(step > 0 for step in solved.steps) if solved.chain.is_seeded else 0
-        self.n_iter += sum(s.n_iter for pairs in solved.solutions for s in pairs)
-        size = int(np.count_nonzero(solved.chain.part.bounds))
-        self.kernel_entries_alone += len(solved.steps) * size**2
+        n_iter = sum(s.n_iter for pairs in solved.solutions for s in pairs)
+        self._note(solved.chain, solved.steps, n_iter)
+
+    def note_values(self, solved: ValuedSteps) -> None:
+        """The same."""
+        self._note(solved.chain, range(solved.chain.n_cells), solved.n_iter)
+
+    def _note(self, chain: Chain, steps: Sequence[int], n_iter: int) -> None:
+        self.cells += len(steps)
+        self.seeded += sum(step > 0 for step in steps) if chain.is_seeded else 0
+        self.n_iter += n_iter
+        size = int(np.count_nonzero(chain.part.bounds))
+        self.kernel_entries_alone += len(steps) * size**2
 
     def saved(self) -> dict[str, tuple[int, int]]:
         """For each kind of reuse what was paid, and what it would have been without it."""

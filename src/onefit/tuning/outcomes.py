@@ -15,6 +15,7 @@ from sklearn.utils import _safe_indexing
 
 from onefit import _core
 from onefit.estimators.base import HeldOut, KernelMachine, Prepared
+from onefit.estimators.classification import ClassTraining
 from onefit.kernels import Floats
 from onefit.solver import warn_if_unfinished
 from onefit.tuning.families import factor_of
@@ -23,7 +24,7 @@ from onefit.tuning.request import Cell, Outcome, Request
 from onefit.tuning.scoring import Answers, Scoring
 from onefit.tuning.transformed import TransformedFold
 from onefit.tuning.values import StepValues
-from onefit.tuning.workload import SolvedSteps, Workload
+from onefit.tuning.workload import SolvedSteps, ValuedSteps, Workload
 
 CONVERGED = _core.Status.converged
 
@@ -49,6 +50,49 @@ class Outcomes:
         self._scoring = Scoring(request, machine)
         self._train_too = bool(request.option("return_train_score"))
         self._by_sklearn = self._scoring.needs_estimator or (request.option("verbose") or 0) > 1
+
+    @property
+    def needs_values_only(self) -> bool:
+        """Whether nothing is asked of a solution but its values of the test rows."""
+        return not (self._by_sklearn or self._train_too)
+
+    def take_values(self, solved: ValuedSteps) -> None:
+        """Scores the steps of a chain whose values are known."""
+        chain, began = solved.chain, perf_counter()
+        self._ledger.note_values(solved)
+        for solutions in solved.unfinished:
+            warn_if_unfinished(solutions, chain.family.settings)
+        n_steps, n_test = len(solved.values), solved.values.shape[1]
+        scores = self._scores_of_values(solved)
+        now = perf_counter()
+        common = {
+            "fit_error": None,
+            "n_test_samples": n_test,
+            "fit_time": solved.seconds / n_steps + self._seconds_before(),
+            "score_time": (now - began) / n_steps,
+        }
+        for k, candidate in enumerate(chain.candidates):
+            if not solved.finite[k]:
+                continue
+            cell = self._cell(candidate, chain.fold)
+            if self._request.contexts:
+                self._request.tell(cell)
+            self._take(cell, common | {"test_scores": scores[k]}, solved.values[k])
+
+    def _scores_of_values(self, solved: ValuedSteps) -> list[Any]:
+        chain, n_test = solved.chain, solved.values.shape[1]
+        machines = [self._work.machines[k] for k in chain.candidates]
+        training = chain.part.training
+        assert isinstance(training, ClassTraining)
+        classes = training.classes
+        votes_do = len(classes) == 2 or not any(machine.break_ties for machine in machines)
+        if self._scoring.is_accuracy and votes_do:
+            return [n_right / n_test for n_right in solved.n_right]
+        rows = self._rows(self._work.splits[chain.fold][1])
+        return [
+            self._scoring.scores(rows, Answers(machine, values, classes))
+            for machine, values in zip(machines, solved.values, strict=True)
+        ]
 
     def __call__(self, solved: SolvedSteps) -> None:
         chain = solved.chain

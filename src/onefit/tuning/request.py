@@ -16,10 +16,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import _safe_indexing
 from sklearn.utils.metaestimators import _safe_split
 
 from onefit.estimators.given import Split
+from onefit.model_selection.splitting import splits_of
 
 # What scikit-learn's ``_fit_and_score`` returns: scores, times, and the error if there was one.
 Outcome = dict[str, Any]
@@ -128,10 +130,13 @@ class Folds:
 
     def __init__(self, cv: Any) -> None:
         self.cv = cv
-        self.drawn: list[tuple[Any, Any]] = []
+        self.drawn: Sequence[tuple[Any, Any]] = []
 
-    def split(self, *args: Any, **kwargs: Any) -> Iterator[tuple[Any, Any]]:
-        self.drawn = list(self.cv.split(*args, **kwargs))
+    def split(self, X: Any, y: Any = None, **routed: Any) -> Iterator[tuple[Any, Any]]:
+        if type(self.cv) is StratifiedKFold and not any(v is not None for v in routed.values()):
+            self.drawn = splits_of(self.cv, X, y, None, classifier=True)
+        else:
+            self.drawn = list(self.cv.split(X, y, **routed))
         return iter(self.drawn)
 
 

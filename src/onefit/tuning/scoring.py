@@ -165,7 +165,9 @@ class Scoring:
         self._own_score = type(machine).score is base.score
         if self._params or not isinstance(self._y, np.ndarray) or self._y.ndim != 1:
             return None
-        if classifies and type_of_target(self._y) not in ("binary", "multiclass"):
+        # Whole numbers and strings are classes without a look.
+        plain = not classifies or self._y.dtype.kind in "biuUS"
+        if not plain and type_of_target(self._y) not in ("binary", "multiclass"):
             return None
         multi = isinstance(self._scorer, _MultimetricScorer)
         scorers = self._scorer._scorers if multi else {"score": self._scorer}

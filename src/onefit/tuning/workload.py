@@ -21,10 +21,13 @@ import numpy as np
 
 from onefit import _core
 from onefit.estimators.base import KernelMachine, Part
+from onefit.estimators.classification import ClassTraining
 from onefit.estimators.given import Split, given_matrix, is_given
+from onefit.estimators.svc import SVC
 from onefit.kernels import Floats, Kernel, resolve_gamma
 from onefit.memory import ALWAYS, SHARE, available_bytes, budget_bytes
-from onefit.solver import Settings, solve_chains
+from onefit.model_selection.crossfit import TIGHTEST, UNDECIDED
+from onefit.solver import Settings, solve_cells, solve_chains
 from onefit.tuning.families import Family, factor_of, family_key
 from onefit.tuning.request import Cell
 from onefit.tuning.stores import Stores
@@ -62,7 +65,21 @@ class SolvedSteps:
     seconds: float  # of all of them
 
 
+@dataclass
+class ValuedSteps:
+    """All steps of a chain of a C-SVC, of whose solutions the values of test rows are kept."""
+
+    chain: Chain
+    values: Floats  # of each step, row and pair
+    n_right: list[int]  # rows that get their class by the votes, in each step
+    n_iter: int  # of all steps
+    finite: list[bool]  # whether all values of a step are
+    unfinished: list[list[_core.Solution]]  # of each step; empty if all converged
+    seconds: float  # of all steps
+
+
 TakeSteps: TypeAlias = Callable[[SolvedSteps], None]
+TakeValues: TypeAlias = Callable[[ValuedSteps], None]
 
 
 class _How(NamedTuple):
@@ -125,28 +142,34 @@ class Workload:
         """The cells as chains, kernel by kernel; and those that cannot be solved here."""
         found: dict[Any, list[int]] = defaultdict(list)
         impossible = []
-        kernels: dict[int, Kernel | None] = {}  # of candidates that have one for all folds
+        kernels: dict[Kernel | None, int] = {}  # numbered: to hash one takes longer than to count
+        of_candidate: dict[int, int] = {}  # those that have one kernel for all folds
+        is_possible: dict[Any, bool] = {}
         for cell in cells:
             number, fold = cell
-            machine, family = self.machines[number], self._family_of[number]
-            if family.part(fold) is None or not isfinite(factor_of(machine)):
+            family = self._family_of[number]
+            place = (id(family), fold)
+            if place not in is_possible:
+                is_possible[place] = family.part(fold) is not None
+            if not is_possible[place] or not isfinite(factor_of(self.machines[number])):
                 impossible.append(cell)
                 continue
-            if number in kernels:
-                kernel = kernels[number]
-            else:
-                kernel = self._kernel(machine, fold)
+            kernel = of_candidate.get(number)
+            if kernel is None:
+                machine = self.machines[number]
+                kernel = kernels.setdefault(self._kernel(machine, fold), len(kernels))
                 if machine.gamma != "scale":
-                    kernels[number] = kernel
-            found[kernel, id(family), fold].append(number)
-        by_kernel: dict[Any, list[Chain]] = defaultdict(list)
-        for (kernel, _, fold), candidates in found.items():
+                    of_candidate[number] = kernel
+            found[kernel, place].append(number)
+        in_order: list[list[Chain]] = [[] for _ in kernels]
+        numbered = list(kernels)
+        for (kernel, (_, fold)), candidates in found.items():
             candidates.sort(key=lambda k: factor_of(self.machines[k]))
             family = self._family_of[candidates[0]]
             part = family.part(fold)
             assert part is not None
-            by_kernel[kernel].append(Chain(family, part, kernel, fold, candidates))
-        return [chain for chains in by_kernel.values() for chain in chains], impossible
+            in_order[kernel].append(Chain(family, part, numbered[kernel], fold, candidates))
+        return [chain for chains in in_order for chain in chains], impossible
 
     def _kernel(self, machine: KernelMachine, fold: int) -> Kernel | None:
         if is_given(machine):
@@ -164,11 +187,25 @@ class Workload:
 
     # ---- solving --------------------------------------------------------------------------------
 
-    def solve(self, chains: list[Chain], take: TakeSteps, *, one_by_one: bool) -> None:
-        """Solve all chains; ``take`` is given the steps of each, or every step at once."""
+    def solve(
+        self,
+        chains: list[Chain],
+        take: TakeSteps,
+        *,
+        one_by_one: bool,
+        take_values: TakeValues | None = None,
+    ) -> None:
+        """Solve all chains; ``take`` is given the steps of each, or every step at once.
+
+        Where values of test rows are enough, ``take_values`` is given those instead, if the core
+        can tell them.
+        """
         for batch in self._batches(chains):
             for how, some in self._by_settings(batch):
-                self._solve(some, how, take, one_by_one=one_by_one)
+                if take_values is not None and all(map(self._has_values, some)):
+                    self._solve_cells(some, how, take_values)
+                else:
+                    self._solve(some, how, take, one_by_one=one_by_one)
 
     def _batches(self, chains: list[Chain]) -> Iterator[list[Chain]]:
         """Chains of as many kernels as fit into memory together."""
@@ -247,6 +284,50 @@ class Workload:
             [chains[c].part.bounds for c in numbers],
             [factors[c] for c in numbers],
             how.settings,
+            cold=how.cold,
+            finished=finished,
+        )
+
+    def _has_values(self, chain: Chain) -> bool:
+        """Whether the core can tell what the chain says of test rows: of a C-SVC, whose fold has
+        rows of all classes."""
+        everyone = len(chain.part.training.order) == len(self.y)
+        return type(chain.family.machine) is SVC and everyone and self.matrix is None
+
+    def _solve_cells(self, chains: list[Chain], how: _How, take: TakeValues) -> None:
+        """``take`` is given the values of a chain as soon as it is solved, while others are."""
+        last = perf_counter()
+
+        def finished(
+            number: int,
+            values: Floats,
+            n_right: list[int],
+            n_iter: list[int],
+            finite: list[bool],
+            unfinished: list[list[_core.Solution]],
+        ) -> bool:
+            nonlocal last
+            of_rows, seconds = values.swapaxes(1, 2), perf_counter() - last
+            chain = chains[number]
+            take(ValuedSteps(chain, of_rows, n_right, sum(n_iter), finite, unfinished, seconds))
+            last = perf_counter()
+            return False
+
+        whole = chains[0].family.whole
+        assert isinstance(whole, ClassTraining)
+        codes = whole.codes.astype(np.int32)
+        tests = [self.splits[chain.fold][1] for chain in chains]
+        solve_cells(
+            [chain.store for chain in chains],
+            [chain.family.problems for chain in chains],
+            whole.starts,
+            [chain.part.bounds for chain in chains],
+            [[factor_of(self.machines[k]) for k in chain.candidates] for chain in chains],
+            [self.position[test] for test in tests],
+            [codes[test] for test in tests],
+            how.settings,
+            share=UNDECIDED,
+            tightest=TIGHTEST,
             cold=how.cold,
             finished=finished,
         )
