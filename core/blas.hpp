@@ -21,13 +21,20 @@ struct Blas {
   void (*trtri)(char* uplo, char* diag, int* n, T* a, int* lda, int* info) = nullptr;
   void (*lauum)(char* uplo, int* n, T* a, int* lda, int* info) = nullptr;
 
-  // c = a b; each with as many entries from a column to the next as it has rows.
-  void multiply(std::size_t m, std::size_t n, std::size_t k, const T* a, const T* b, T* c) const {
+  // c = a b + kept c, with so many entries from a column of each to the next.
+  void multiply(std::size_t m, std::size_t n, std::size_t k, const T* a, std::size_t lda,
+                const T* b, std::size_t ldb, T* c, std::size_t ldc, T kept = 0) const {
+    if (m == 0 || n == 0) return;
     char plain = 'N';
     int rows = static_cast<int>(m), columns = static_cast<int>(n), inner = static_cast<int>(k);
-    T one = 1, zero = 0;
-    gemm(&plain, &plain, &rows, &columns, &inner, &one, const_cast<T*>(a), &rows, const_cast<T*>(b),
-         &inner, &zero, c, &rows);
+    int of_a = static_cast<int>(lda), of_b = static_cast<int>(ldb), of_c = static_cast<int>(ldc);
+    T one = 1;
+    gemm(&plain, &plain, &rows, &columns, &inner, &one, const_cast<T*>(a), &of_a, const_cast<T*>(b),
+         &of_b, &kept, c, &of_c);
+  }
+  // c = a b, without gaps between columns.
+  void multiply(std::size_t m, std::size_t n, std::size_t k, const T* a, const T* b, T* c) const {
+    multiply(m, n, k, a, m, b, k, c, m);
   }
 };
 

@@ -118,8 +118,9 @@ class PairSums {
         }
       }
       for (std::size_t k = 0; k < classes; ++k) {
-        multiply(combinations, count, ends[k + 1] - ends[k], coef.data() + ends[k] * combinations,
-                 kernel.data() + ends[k], support.size(), products.data());
+        blas<double>().multiply(
+            combinations, count, ends[k + 1] - ends[k], coef.data() + ends[k] * combinations,
+            combinations, kernel.data() + ends[k], support.size(), products.data(), combinations);
         std::size_t at = 0;
         for_pairs_of(k, [&](std::size_t pair, std::size_t) {
           for (std::size_t step = first_; step < last_; ++step, ++at) {
@@ -129,19 +130,6 @@ class PairSums {
         });
       }
     }
-  }
-
-  // c = a b by columns, those of b from `stride` to `stride`.
-  static void multiply(std::size_t rows, std::size_t columns, std::size_t inner, double* a,
-                       double* b, std::size_t stride, double* c) {
-    char plain = 'N';
-    int m = static_cast<int>(rows);
-    int n = static_cast<int>(columns);
-    int k = static_cast<int>(inner);
-    int ldb = static_cast<int>(stride);
-    double one = 1.0;
-    double zero = 0.0;
-    blas<double>().gemm(&plain, &plain, &m, &n, &k, &one, a, &m, b, &ldb, &zero, c, &m);
   }
 
   // From the rows of the support vectors.

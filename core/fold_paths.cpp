@@ -50,19 +50,6 @@ double distance_to_free(const Problem& problem, const Solution& solution, std::s
   return distance;
 }
 
-// c = a b + kept c, with other distances from column to column.
-void product(std::size_t m, std::size_t n, std::size_t k, const double* a, std::size_t lda,
-             const double* b, std::size_t ldb, double* c, std::size_t ldc, double kept = 0.0) {
-  if (m == 0 || n == 0) return;
-  char plain = 'N';
-  int rows = static_cast<int>(m), columns = static_cast<int>(n), inner = static_cast<int>(k);
-  int a_stride = static_cast<int>(lda), b_stride = static_cast<int>(ldb);
-  int c_stride = static_cast<int>(ldc);
-  double one = 1.0;
-  given_blas<double>().gemm(&plain, &plain, &rows, &columns, &inner, &one, const_cast<double*>(a),
-                            &a_stride, const_cast<double*>(b), &b_stride, &kept, c, &c_stride);
-}
-
 }  // namespace
 
 struct FoldPaths::Fold {
@@ -157,8 +144,9 @@ FoldPaths::FoldPaths(KernelStore& store, const Problem& problem, const Solution&
   of_free_ = memory.kept.take<double>(n_free_ * m);
   for (std::size_t first = 0; first < n_free_; first += kColumns) {
     if (interrupt.requested()) return;
-    product(n_others, std::min(kColumns, n_free_ - first), n_free_, across_, n_others,
-            free.inverse + first * n_free_, n_free_, of_free_ + first * m + n_free_, m);
+    given_blas<double>().multiply(n_others, std::min(kColumns, n_free_ - first), n_free_, across_,
+                                  n_others, free.inverse + first * n_free_, n_free_,
+                                  of_free_ + first * m + n_free_, m);
   }
   for (std::size_t p = 0; p < n_free_; ++p) {
     double* column = of_free_ + p * m;
@@ -201,8 +189,8 @@ void FoldPaths::make_columns(std::size_t first, std::size_t count) {
     for (std::size_t p = 0; p < n_free_; ++p)
       weights[c * n_free_ + p] = of_free_[p * m + first + c];
   }
-  product(n_others, count, n_free_, across_, n_others, weights.data(), n_free_, columns + n_free_,
-          m);
+  given_blas<double>().multiply(n_others, count, n_free_, across_, n_others, weights.data(),
+                                n_free_, columns + n_free_, m);
   std::vector<float> entries(count * n_others);
   others_->rows(std::span<const std::int32_t>(rows_).subspan(first, count), entries.data());
   for (std::size_t c = 0; c < count; ++c) {
@@ -239,14 +227,16 @@ void FoldPaths::columns_of_folds(std::span<Fold> folds) {
   }
   auto* weights = scratch.take<double>(folds.size() * n_free_);
   auto* changes = scratch.take<double>(folds.size() * n_others);
-  product(n_free_, folds.size(), n_free_, of_free_, m, sums, m, weights, n_free_);
+  given_blas<double>().multiply(n_free_, folds.size(), n_free_, of_free_, m, sums, m, weights,
+                                n_free_);
   for (std::size_t f = 0; f < folds.size(); ++f) {
     for (std::size_t p = 0; p < n_free_; ++p) {
       double& weight = weights[f * n_free_ + p];
       weight = totals[f] * border_[p] - weight;  // columns have -B
     }
   }
-  product(n_others, folds.size(), n_free_, across_, n_others, weights, n_free_, changes, n_others);
+  given_blas<double>().multiply(n_others, folds.size(), n_free_, across_, n_others, weights,
+                                n_free_, changes, n_others);
   for (std::size_t f = 0; f < folds.size(); ++f) {
     if (folds[f].at_bounds.empty()) continue;
     const double* sum = sums + f * m;
@@ -333,7 +323,8 @@ void FoldPaths::find_gradients(std::span<const Fold* const> ended, double* gradi
         changes[e * count + k] = solution_.beta[v] - ended[e]->beta[v];
       }
     }
-    product(n, ended.size(), count, entries, n, changes, count, gradients, n, 1.0);
+    given_blas<double>().multiply(n, ended.size(), count, entries, n, changes, count, gradients, n,
+                                  1.0);
   }
 }
 
