@@ -8,7 +8,6 @@
 
 #include "active.hpp"
 #include "blas.hpp"
-#include "gathered.hpp"
 #include "kkt.hpp"
 #include "parallel.hpp"
 

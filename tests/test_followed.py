@@ -177,3 +177,16 @@ def test_batches_do_not_matter(monkeypatch):
     alone = cross_validate(SVC(gamma=0.2), X, y, cv=cv, scoring=scoring, seeding="follow")
     assert_allclose(whole["test_score"], alone["test_score"], atol=1e-12)
     assert [f.n_iter for f in whole.ledger.folds] == [f.n_iter for f in alone.ledger.folds]
+
+
+def test_a_fold_with_another_kernel_is_not_followed():
+    # The first fold has all rows, hence the gamma of all rows; the others have their own.
+    X, y = data(120)
+    X[::3] *= 3.0
+    cv = [(np.arange(120), np.arange(20))]
+    cv += [(np.flatnonzero(np.arange(120) % 3 != k), np.arange(k, 120, 3)) for k in (0, 1)]
+    how = {"cv": cv, "scoring": "roc_auc", "return_estimator": True}
+    followed = cross_validate(SVC(tol=TOL), X, y, seeding="follow", **how)
+    cold = cross_validate(SVC(tol=1e-9), X, y, seeding="none", **how)
+    for mine, expected in zip(followed["estimator"], cold["estimator"], strict=True):
+        assert_allclose(mine.decision_function(X), expected.decision_function(X), atol=ATOL)

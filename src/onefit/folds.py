@@ -135,7 +135,7 @@ def solve_folds(
 
     Folds on the same store that do not wait for one another are solved together, on all threads:
     as many problems as keep these busy, or ``at_a_time``. No more of them are taken, so that a fold
-    takes memory only while it is worked on.
+    takes memory only while it is worked on. That there are ``n_folds`` says what paths may cost.
     """
     # Folds of a problem without free rows are most often without, and then solved cold.
     neighbours = {k: solved for k, solved in neighbours.items() if solved.solution.free_rows}
@@ -150,7 +150,8 @@ def solve_folds(
         if not strategy.in_core:
             solutions = _solve_from_proposals(batch, problems, neighbours, strategy, settings)
         else:
-            followed = followed or follow(store, neighbours, n_folds, strategy, settings)
+            if followed is None or followed.store is not store:
+                followed = follow(store, neighbours, n_folds, strategy, settings)
             solutions = _solve_in_core(batch, problems, neighbours, followed, settings)
         spent = [solution.n_iter for solution in solutions]
         if strategy.source is not Source.NOTHING:

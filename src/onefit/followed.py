@@ -54,7 +54,8 @@ class FollowedFolds:
         settings: Settings,
         memory: _core.PathMemory,
     ) -> None:
-        self._store, self._settings, self._memory = store, settings, memory
+        self.store = store
+        self._settings, self._memory = settings, memory
         self._n_folds = n_folds
         self._fitted = fitted if can_follow(settings) else {}
         self._paths: dict[int, _core.FoldPaths] = {}
@@ -79,10 +80,10 @@ class FollowedFolds:
     def _paths_of(self, problem: _core.Problem, solution: _core.Solution) -> _core.FoldPaths:
         looks = self._n_folds * solution.n_iter * len(problem)
         return _core.FoldPaths(
-            self._store,
+            self.store,
             problem,
             solution,
-            bytes=int(SHARE_OF_SPARE * self._store.spare_bytes / len(self._fitted)),
+            bytes=int(SHARE_OF_SPARE * self.store.spare_bytes / len(self._fitted)),
             products=float(PRODUCTS_PER_LOOK * looks),
             memory=self._memory,
         )
