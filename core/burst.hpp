@@ -58,6 +58,7 @@ struct Burst {
   const double* upper;
   double kink;
 
+  double overstep = 1.0;  // steps, as a multiple of those to the optimum of two variables
   double tol;
   double resolution;   // of g, relative to its extremes
   std::int64_t limit;  // `fetch` may lower it

@@ -224,7 +224,7 @@ class Bursting {
     end = (kink > zero) & (before * way < zero) ? zero : end;
     const Pair room = (end - before) * way;
     const Pair other{room[1], room[0]};
-    Pair steps = fill<double, 2>(slope / curvature);
+    Pair steps = fill<double, 2>(b_.overstep * slope / curvature);
     steps = steps < room ? steps : room;
     steps = steps < other ? steps : other;
     const Pair after = steps < room ? before + steps * way : end;

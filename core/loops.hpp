@@ -35,6 +35,36 @@ struct Nearest {
   std::size_t index = 0;
 };
 
+// What trend.hpp has of each position, and of n of them in all, padding included.
+struct TrendArrays {
+  std::size_t n;
+  double kink;
+  const float* up;
+  const float* low;
+  const double* lower;
+  const double* upper;
+  double* b;
+  double* g;
+  double* direction;
+  double* rate;  // of g along the direction
+  double* end;   // of the way that b may go
+  double* room;  // as far as there
+};
+
+// By how much coefficients have changed in all, and the largest gradient, without its sign.
+struct TrendSizes {
+  double changed;
+  double largest;
+};
+
+// What the objective gains on the first bit of a way, how that falls, and the inverse of where the
+// first variable meets its end.
+struct TrendSlope {
+  double slope;
+  double curvature;
+  double steepest;
+};
+
 // What is known of some variables (kkt.hpp): extremes of u and l, the sum and number of those where
 // both are equal, their part of the objective, and their coefficients: the sum of squares and the
 // largest, without its sign.
@@ -88,6 +118,14 @@ struct Loops {
   // The first x + t * rate to leave [low, high], by the largest 1 / t.
   void (*nearest)(std::size_t n, const double* x, const double* low, const double* high,
                   const double* rate, Nearest* out);
+
+  // What a window of iterations has changed, and what steps are worth now; ends and rooms of a
+  // direction, and the inverse of the nearest end; what a direction promises; a step along it.
+  TrendSizes (*end_window)(const TrendArrays& a, const double* b_before, const double* g_before,
+                           double* change, double* gradient_change, double* slopes);
+  double (*find_rooms)(const TrendArrays& a);
+  TrendSlope (*measure_direction)(const TrendArrays& a);
+  void (*go_along)(const TrendArrays& a, double length);
 
   // Kernel values from dot products of one row with n others; `sq` are their squared norms.
   void (*rbf_f)(std::size_t n, const float* dot, const float* sq, float sq_row, float gamma,

@@ -110,6 +110,7 @@ inline Vector<float, L> gains(Vector<G, L> violation, Vector<float, L> both_diag
 
 #include "bounded_impl.hpp"
 #include "burst_impl.hpp"
+#include "trend_impl.hpp"
 
 namespace onefit {
 namespace {
@@ -437,6 +438,10 @@ const Loops ONEFIT_TABLE(ONEFIT_ISA) = {
     advance,
     dot,
     nearest,
+    end_window,
+    find_rooms,
+    measure_direction,
+    go_along,
     rbf<float>,
     rbf<double>,
     rbf_df,

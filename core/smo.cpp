@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -16,6 +17,7 @@
 #include "progress_watch.hpp"
 #include "selection.hpp"
 #include "sign_watch.hpp"
+#include "trend.hpp"
 #include "variables.hpp"
 
 namespace onefit {
@@ -27,13 +29,23 @@ constexpr std::size_t kShrinkFrom = 400;
 constexpr std::int64_t kShrinkSeeded = 100;
 // Iterations between looks at the interrupt.
 constexpr std::int64_t kPoll = 128;
-// Iterations between looks whether a step of all free variables pays, and what it adds to the
-// diagonal of float32 entries.
-constexpr std::int64_t kNewtonEvery = 128;
+// Iterations between steps of many variables: the first one, and then one for so many that are
+// free.
+constexpr std::int64_t kFirstWindow = 128;
+constexpr std::int64_t kLeastWindow = 64;
+constexpr std::int64_t kMostWindow = 256;
+constexpr std::int64_t kFreePerIteration = 4;
+// What a step of all free variables adds to the diagonal of float32 entries.
 constexpr double kRidge = 1e-6;
 // Problems on so few rows are swept in double precision from the start: it costs nothing
 // measurable, and where LIBSVM ends with a round number, so does this.
 constexpr std::size_t kFewRows = 200;
+// How much longer a step is than to the optimum of its two variables: at first, and after so many
+// iterations for each free variable. The step of the next pair undoes a part of it, the more so the
+// more the variables depend on one another, and then the solve is long (docs/decisions/0014).
+constexpr double kShortOverstep = 1.2;
+constexpr double kLongOverstep = 1.5;
+constexpr double kOverstepGrows = 3.0;
 enum class End { GapReached, MaxIter, Stalled, EntriesTooCoarse, Interrupted, SignProven };
 
 class Smo : private Variables {
@@ -76,7 +88,7 @@ class Smo : private Variables {
     G* g;
     std::int64_t until_shrink;
     GapWatch watch;
-    std::int64_t until_newton = kNewtonEvery;
+    std::int64_t until_many = kFirstWindow;
     GroupState<G> groups[2] = {};
     bool bursting = false;
     Burst<G> burst = {};
@@ -84,6 +96,7 @@ class Smo : private Variables {
 
   void begin_loop() {
     reached_.reset();
+    trend_.forget();
     activate_all(wide_);
     const GapWatch watch(n_iter_, GapWatch::window_of(n_));
     // LIBSVM's rhythm: often enough for small problems, seldom enough for large ones. Near the
@@ -150,6 +163,13 @@ class Smo : private Variables {
     active_.row(position, also_, settings_.threads, {keep, keep == nullptr ? 0U : 1U}, out);
   }
 
+  double overstep(std::size_t free) const {
+    if (store_.size() <= kFewRows) return 1.0;
+    const double grown =
+        static_cast<double>(n_iter_) / (kOverstepGrows * static_cast<double>(free));
+    return kShortOverstep + (kLongOverstep - kShortOverstep) * std::min(1.0, grown);
+  }
+
   // ---- all free variables at once ---------------------------------------------------------------
 
   // Takes a Newton step of the free variables; false when there is none to take.
@@ -195,20 +215,44 @@ class Smo : private Variables {
     return true;
   }
 
-  // Takes such a step when it is likely to pay; whether it did change anything.
+  // Goes to where iterations lead; whether that changed anything.
   template <class G>
-  bool try_newton(G* g, GroupState<G>* groups) {
+  bool follow_trend(G* g) {
+    const std::size_t n = active_.size();
+    double* gradients = trend_.gradients(n);
+    std::copy_n(g, n, gradients);
+    const double gain =
+        trend_.follow({problem_, active_, variable_.data(), up_.data(), low_.data(), beta_},
+                      std::numeric_limits<G>::epsilon(), settings_.threads, interrupt_);
+    if (gain == 0.0) return false;
+    std::transform(gradients, gradients + n, g, [](double v) { return static_cast<G>(v); });
+    progress_.add(gain);
+    return true;
+  }
+
+  // Now and then: a step of all free variables where it is likely to pay, else one to where
+  // iterations lead; whether anything changed.
+  template <class G>
+  bool step_of_many(G* g, GroupState<G>* groups) {
     bool stepped = false;
     const std::size_t free = count_free();
+    overstep_ = overstep(std::max<std::size_t>(free, 1));
+    const std::int64_t next_window =
+        std::clamp(static_cast<std::int64_t>(free) / kFreePerIteration, kLeastWindow, kMostWindow);
+    const std::int64_t window = std::exchange(window_, next_window);
     if (newton_.pays(n_iter_, free, active_.size())) {
       const double of_smo = progress_.recent();
       stepped = step_of_all_free(g);
       look(g, groups);
-      newton_.note(n_iter_, free, active_.size(), progress_.recent() - of_smo, of_smo,
-                   kNewtonEvery);
+      newton_.note(n_iter_, free, active_.size(), progress_.recent() - of_smo, of_smo, window);
+      progress_.note();
+      trend_.forget();
+      return stepped;
     }
     progress_.note();
-    return stepped;
+    if (!follow_trend(g)) return false;
+    look(g, groups);
+    return true;
   }
 
   template <class G>
@@ -240,6 +284,7 @@ class Smo : private Variables {
         .lower = problem_.lower.data(),
         .upper = problem_.upper.data(),
         .kink = problem_.kink,
+        .overstep = overstep_,
         .tol = settings_.tol,
         .resolution = kResolution<G>,
         .limit = limit,
@@ -261,7 +306,7 @@ class Smo : private Variables {
     until_poll_ = evaluated_ ? 0 : until_poll_ - (b.done - 1);
     progress_.add(b.gain);
     loop.until_shrink -= b.done - 1;
-    loop.until_newton -= b.done - 1;
+    loop.until_many -= b.done - 1;
     return b.end != BurstEnd::Stalled && !progress_.stands_still(b.done);
   }
 
@@ -297,17 +342,19 @@ class Smo : private Variables {
       if (may_shrink && !sign_.looks(n_iter_) && --loop.until_shrink <= 0) {
         loop.until_shrink = shrink_every_;
         if (shrink(g, groups)) {
+          trend_.forget();
           look(g, groups);
           continue;
         }
       }
-      if (--loop.until_newton <= 0) {
-        loop.until_newton = kNewtonEvery;
-        if (try_newton(g, groups)) continue;
+      if (--loop.until_many <= 0) {
+        const bool stepped = step_of_many(g, groups);
+        loop.until_many = window_;
+        if (stepped) continue;
       }
 
       if (!two_groups && active_.rows_stay()) {
-        std::int64_t limit = std::min(until_poll_ + 1, loop.until_newton);
+        std::int64_t limit = std::min(until_poll_ + 1, loop.until_many);
         if (may_shrink) limit = std::min(limit, loop.until_shrink);
         if (settings_.max_iter >= 0) limit = std::min(limit, settings_.max_iter - n_iter_);
         if (sign_.looks(n_iter_)) limit = 1;
@@ -342,7 +389,7 @@ class Smo : private Variables {
           std::max(static_cast<double>(diagonal_[i]) + static_cast<double>(diagonal_[j]) -
                        2.0 * static_cast<double>(active_.entry(*ki, j)),
                    static_cast<double>(kTau));
-      const double step = move_pair(problem_, beta_, vi, vj, slope / curvature);
+      const double step = move_pair(problem_, beta_, vi, vj, overstep_ * slope / curvature);
       if (step == 0.0) return End::Stalled;
       up_[i] = up_shift<float>(problem_, vi, beta_[vi]);
       low_[i] = low_shift<float>(problem_, vi, beta_[vi]);
@@ -376,6 +423,9 @@ class Smo : private Variables {
   std::int64_t n_iter_ = 0;
   std::int64_t until_poll_ = 0;
   bool evaluated_ = false;  // kernel entries, in a burst
+  double overstep_ = overstep(n_);
+  std::int64_t window_ = kFirstWindow;
+  Trend& trend_ = memory_.trend;
   NewtonSchedule newton_{settings_.newton_patience};
   Journey journey_{settings_.tol};
   ProgressWatch progress_{n_};

@@ -16,6 +16,7 @@
 #include "burst.hpp"
 #include "likely_rows.hpp"
 #include "problem.hpp"
+#include "trend.hpp"
 
 namespace onefit {
 
@@ -43,6 +44,7 @@ struct SmoMemory {
   std::vector<std::int32_t> also;
   std::vector<float> zeros;  // for a sweep that only looks
   Changes changes;           // of the gradient
+  Trend trend;
 
   // Makes these columns the active ones, unless they are.
   void activate(KernelStore& store, std::span<const std::int32_t> rows, std::size_t split,
