@@ -57,7 +57,7 @@ class Smo : private Variables {
     if (!begun_) {
       begun_ = true;
       if (!refresh_gradient()) return finish(Status::Interrupted);
-      wide_ = store_.size() <= kFewRows || !float_suffices(settings_.tol);
+      wide_ = store_.size() <= kFewRows || !float_suffices(settings_.tol, problem_.linear);
     }
     for (;;) {
       if (loop_.index() == 0) begin_loop();
@@ -145,8 +145,13 @@ class Smo : private Variables {
                   (end == End::Stalled && active_gap() >= settings_.tol))) {
       return can_solve_precisely(n_) ? solve_more_precisely() : finish(Status::Stalled);
     }
-    // Rounding of the float32 gradient, not a dropped variable, is why the gap is not there yet.
-    if (!shrunk || active_gap() > settings_.tol) wide_ = true;
+    // Rounding of the float32 gradient, not a dropped variable, is why the gap is not there yet. A
+    // start far from the optimum has large gradients, and they have left their rounding: once more
+    // from here, if that may do.
+    if (!shrunk || active_gap() > settings_.tol) {
+      wide_ = rounded_ || !float_suffices(settings_.tol, gradient_);
+      rounded_ = true;
+    }
     return std::nullopt;
   }
 
@@ -417,7 +422,8 @@ class Smo : private Variables {
   std::optional<Judged> reached_;  // at beta_, where they are known
 
   bool begun_ = false;
-  bool wide_ = false;  // whether iterations have a gradient in double precision
+  bool wide_ = false;     // whether iterations have a gradient in double precision
+  bool rounded_ = false;  // whether one in single precision has been too coarse
   std::int64_t shrink_every_ = 0;
   std::variant<std::monostate, Loop<float>, Loop<double>> loop_;
   std::int64_t n_iter_ = 0;

@@ -52,9 +52,10 @@ class Variables {
  protected:
   // ---- gradients --------------------------------------------------------------------------------
 
-  bool float_suffices(double tol) const {
+  // Whether float32 resolves the tolerance where gradients are as large as these.
+  bool float_suffices(double tol, const std::vector<double>& gradients) const {
     double largest = problem_.kink;
-    for (const double g : gradient_) largest = std::max(largest, std::abs(g));
+    for (const double g : gradients) largest = std::max(largest, std::abs(g));
     return tol > kFloatResolution * largest;
   }
 
