@@ -16,7 +16,7 @@
 namespace onefit {
 
 // Variables are dropped when at most this share of them would remain.
-inline constexpr double kShrinkTo = 0.7;
+inline constexpr double kShrinkTo = 0.5;
 
 class Variables {
  public:
