@@ -28,6 +28,10 @@ struct Extremes {
 // writes whole vectors.
 inline constexpr std::size_t kBurstPad = 16;
 
+// A pair has to curve by this share of its diagonal entries for a longer step: what rounding makes
+// of less would send equal rows to and fro.
+inline constexpr double kLeastOverstepped = 1e-5;
+
 // Positions that are next to each other in a kernel row.
 struct BurstPart {
   std::size_t first;

@@ -224,7 +224,9 @@ class Bursting {
     end = (kink > zero) & (before * way < zero) ? zero : end;
     const Pair room = (end - before) * way;
     const Pair other{room[1], room[0]};
-    Pair steps = fill<double, 2>(b_.overstep * slope / curvature);
+    const double least = kLeastOverstepped * (static_cast<double>(b_.diagonal[i]) +
+                                              static_cast<double>(b_.diagonal[j]));
+    Pair steps = fill<double, 2>((curvature > least ? b_.overstep : 1.0) * slope / curvature);
     steps = steps < room ? steps : room;
     steps = steps < other ? steps : other;
     const Pair after = steps < room ? before + steps * way : end;

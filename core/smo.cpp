@@ -57,7 +57,8 @@ class Smo : private Variables {
     if (!begun_) {
       begun_ = true;
       if (!refresh_gradient()) return finish(Status::Interrupted);
-      wide_ = store_.size() <= kFewRows || !float_suffices(settings_.tol, problem_.linear);
+      wide_ = store_.size() <= kFewRows || !(float_suffices(settings_.tol, gradient_) ||
+                                             float_suffices(settings_.tol / 10, targets()));
     }
     for (;;) {
       if (loop_.index() == 0) begin_loop();
@@ -88,7 +89,7 @@ class Smo : private Variables {
     G* g;
     std::int64_t until_shrink;
     GapWatch watch;
-    std::int64_t until_many = kFirstWindow;
+    std::int64_t until_many = kFirstWindow;  // iterations, with a step of many variables after them
     GroupState<G> groups[2] = {};
     bool bursting = false;
     Burst<G> burst = {};
@@ -97,7 +98,10 @@ class Smo : private Variables {
   void begin_loop() {
     reached_.reset();
     trend_.forget();
+    window_ = kFirstWindow;
     activate_all(wide_);
+    hurries_ = !wide_ && may_hurry();
+    overstep_ = overstep(n_);
     const GapWatch watch(n_iter_, GapWatch::window_of(n_));
     // LIBSVM's rhythm: often enough for small problems, seldom enough for large ones. Near the
     // optimum there is more to drop, and less time to do it.
@@ -169,7 +173,7 @@ class Smo : private Variables {
   }
 
   double overstep(std::size_t free) const {
-    if (store_.size() <= kFewRows) return 1.0;
+    if (!hurries_) return 1.0;
     const double grown =
         static_cast<double>(n_iter_) / (kOverstepGrows * static_cast<double>(free));
     return kShortOverstep + (kLongOverstep - kShortOverstep) * std::min(1.0, grown);
@@ -226,9 +230,9 @@ class Smo : private Variables {
     const std::size_t n = active_.size();
     double* gradients = trend_.gradients(n);
     std::copy_n(g, n, gradients);
-    const double gain =
-        trend_.follow({problem_, active_, variable_.data(), up_.data(), low_.data(), beta_},
-                      std::numeric_limits<G>::epsilon(), settings_.threads, interrupt_);
+    const double gain = trend_.follow(
+        {problem_, active_, variable_.data(), up_.data(), low_.data(), beta_},
+        std::numeric_limits<G>::epsilon(), settings_.tol, settings_.threads, interrupt_);
     if (gain == 0.0) return false;
     std::transform(gradients, gradients + n, g, [](double v) { return static_cast<G>(v); });
     progress_.add(gain);
@@ -243,7 +247,9 @@ class Smo : private Variables {
     const std::size_t free = count_free();
     overstep_ = overstep(std::max<std::size_t>(free, 1));
     const std::int64_t next_window =
-        std::clamp(static_cast<std::int64_t>(free) / kFreePerIteration, kLeastWindow, kMostWindow);
+        hurries_ ? std::clamp(static_cast<std::int64_t>(free) / kFreePerIteration, kLeastWindow,
+                              kMostWindow)
+                 : kFirstWindow;
     const std::int64_t window = std::exchange(window_, next_window);
     if (newton_.pays(n_iter_, free, active_.size())) {
       const double of_smo = progress_.recent();
@@ -255,7 +261,7 @@ class Smo : private Variables {
       return stepped;
     }
     progress_.note();
-    if (!follow_trend(g)) return false;
+    if (!hurries_ || !follow_trend(g)) return false;
     look(g, groups);
     return true;
   }
@@ -346,7 +352,7 @@ class Smo : private Variables {
       }
       if (may_shrink && !sign_.looks(n_iter_) && --loop.until_shrink <= 0) {
         loop.until_shrink = shrink_every_;
-        if (shrink(g, groups)) {
+        if (shrink(g, groups, hurries_ ? kShrinkHurried : kShrinkTo)) {
           trend_.forget();
           look(g, groups);
           continue;
@@ -390,11 +396,11 @@ class Smo : private Variables {
       const auto vj = static_cast<std::size_t>(variable_[j]);
       const double slope = static_cast<double>(g[i]) + static_cast<double>(up_[i]) -
                            static_cast<double>(g[j]) - static_cast<double>(low_[j]);
-      const double curvature =
-          std::max(static_cast<double>(diagonal_[i]) + static_cast<double>(diagonal_[j]) -
-                       2.0 * static_cast<double>(active_.entry(*ki, j)),
-                   static_cast<double>(kTau));
-      const double step = move_pair(problem_, beta_, vi, vj, overstep_ * slope / curvature);
+      const double both = static_cast<double>(diagonal_[i]) + static_cast<double>(diagonal_[j]);
+      const double curvature = std::max(both - 2.0 * static_cast<double>(active_.entry(*ki, j)),
+                                        static_cast<double>(kTau));
+      const double times = curvature > kLeastOverstepped * both ? overstep_ : 1.0;
+      const double step = move_pair(problem_, beta_, vi, vj, times * slope / curvature);
       if (step == 0.0) return End::Stalled;
       up_[i] = up_shift<float>(problem_, vi, beta_[vi]);
       low_[i] = low_shift<float>(problem_, vi, beta_[vi]);
@@ -429,8 +435,9 @@ class Smo : private Variables {
   std::int64_t n_iter_ = 0;
   std::int64_t until_poll_ = 0;
   bool evaluated_ = false;  // kernel entries, in a burst
-  double overstep_ = overstep(n_);
-  std::int64_t window_ = kFirstWindow;
+  bool hurries_ = false;    // whether steps are longer than exact
+  double overstep_ = 1.0;
+  std::int64_t window_ = kFirstWindow;  // iterations between steps of many variables
   Trend& trend_ = memory_.trend;
   NewtonSchedule newton_{settings_.newton_patience};
   Journey journey_{settings_.tol};

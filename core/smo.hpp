@@ -10,6 +10,10 @@
 // and `low` that are added to g (a huge number where it may not), so that one branch-free pass over
 // contiguous arrays updates the gradient and finds the next candidate.
 //
+// What makes its tail short: steps are longer than to the optimum of their two variables, and now
+// and then one step goes to where the last windows of them lead (trend.hpp), or to the optimum of
+// all free variables (newton.hpp).
+//
 // Kernel entries are float32. A small problem on which their rounding keeps the gap above the
 // tolerance is finished on entries in double precision (precise.hpp).
 #pragma once

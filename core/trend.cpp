@@ -18,8 +18,10 @@ constexpr double kOfRounding = 30.0;
 // A variable that meets its bound on this first part of the way stays where it is, and the others
 // go on; each costs a kernel row.
 constexpr double kSoon = 0.3;
-// Windows are followed so many times as far as they went: rounding in what they changed goes along.
+// Windows are followed so many times as far as they went at most, and not farther than where the
+// rounding that goes along is this share of the tolerance: what it changes has to be mended again.
 constexpr double kFarthest = 50.0;
+constexpr double kOfTolerance = 0.3;
 constexpr double kLongest = 2.0;  // of the way that was found, without those that are left out
 constexpr std::size_t kMostBlocked = 32;
 
@@ -38,7 +40,7 @@ double* Trend::gradients(std::size_t n) {
   return g_.data();
 }
 
-double Trend::follow(const ActiveState& state, double resolution, std::size_t threads,
+double Trend::follow(const ActiveState& state, double resolution, double tol, std::size_t threads,
                      Interrupt& interrupt) {
   if (!begun_) {
     begin(state);
@@ -50,7 +52,7 @@ double Trend::follow(const ActiveState& state, double resolution, std::size_t th
   const TrendArrays arrays{padded(n_),        state.problem.kink, state.up,    state.low,
                            lower_.data(),     upper_.data(),      b_.data(),   g_.data(),
                            direction_.data(), rate_.data(),       end_.data(), room_.data()};
-  end_window(arrays, resolution);
+  end_window(arrays, resolution, tol);
   double gain = 0.0;
   if (find_direction() && leave_out_blocked(state, arrays, threads, interrupt)) {
     const TrendSlope way = loops().measure_direction(arrays);
@@ -92,7 +94,7 @@ void Trend::begin(const ActiveState& state) {
   begun_ = true;
 }
 
-void Trend::end_window(const TrendArrays& arrays, double resolution) {
+void Trend::end_window(const TrendArrays& arrays, double resolution, double tol) {
   newest_ = (newest_ + 1) % kWindows;
   count_ = std::min(count_ + 1, kWindows);
   const Window& window = windows_[newest_];
@@ -106,6 +108,7 @@ void Trend::end_window(const TrendArrays& arrays, double resolution) {
     products_[newest_][other] = products_[other][newest_] = product;
   }
   windows_[newest_].rounding = kOfRounding * resolution * sizes.largest * sizes.changed;
+  farthest_ = std::min(kFarthest, kOfTolerance * tol / (resolution * sizes.largest));
 }
 
 // direction_ and rate_, through the Cholesky factor of the products; the newest windows come first.
@@ -139,10 +142,10 @@ bool Trend::find_direction() {
     changes[j] = windows_[used[j]].change.data();
     gradient_changes[j] = windows_[used[j]].gradient_change.data();
   }
-  if (m == 0) return false;
-  double most = 0.0;
-  for (const double times : t) most = std::max(most, std::abs(times));
-  for (double& times : t) times *= std::min(1.0, kFarthest / most);
+  if (m == 0 || farthest_ < 1.0) return false;
+  double sum = 0.0;
+  for (const double times : t) sum += std::abs(times);
+  for (double& times : t) times *= std::min(1.0, farthest_ / sum);
   loops().combine(n_, direction_.data(), changes.data(), t.data(), m);
   loops().combine(n_, rate_.data(), gradient_changes.data(), t.data(), m);
   return true;

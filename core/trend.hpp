@@ -43,8 +43,8 @@ class Trend {
 
   // One more window has ended. Goes to where the last ones lead, as far as the bounds allow;
   // returns what the objective gains, 0 where nothing moves. `resolution`: what
-  // gradients are rounded to, relative to the largest.
-  double follow(const ActiveState& state, double resolution, std::size_t threads,
+  // gradients are rounded to, relative to the largest; `tol`: of the solve.
+  double follow(const ActiveState& state, double resolution, double tol, std::size_t threads,
                 Interrupt& interrupt);
 
  private:
@@ -57,7 +57,7 @@ class Trend {
   };
 
   void begin(const ActiveState& state);
-  void end_window(const TrendArrays& arrays, double resolution);
+  void end_window(const TrendArrays& arrays, double resolution, double tol);
   bool find_direction();
   bool leave_out_blocked(const ActiveState& state, const TrendArrays& arrays, std::size_t threads,
                          Interrupt& interrupt);
@@ -69,6 +69,7 @@ class Trend {
   bool begun_ = false;
   std::size_t count_ = 0;  // windows that are known
   std::size_t newest_ = 0;
+  double farthest_ = 0.0;  // that windows may be followed
   std::array<Window, kWindows> windows_;
   std::array<std::array<double, kWindows>, kWindows> products_{};  // D_k' K D_l
 

@@ -15,8 +15,12 @@
 
 namespace onefit {
 
-// Variables are dropped when at most this share of them would remain.
-inline constexpr double kShrinkTo = 0.5;
+// Variables are dropped when at most this share of them would remain; later where iterations are
+// few.
+inline constexpr double kShrinkTo = 0.7;
+inline constexpr double kShrinkHurried = 0.5;
+// Fewer variables than this take exact steps.
+inline constexpr std::size_t kFewVariables = 30;
 
 class Variables {
  public:
@@ -57,6 +61,19 @@ class Variables {
     double largest = problem_.kink;
     for (const double g : gradients) largest = std::max(largest, std::abs(g));
     return tol > kFloatResolution * largest;
+  }
+
+  // Gradients of a start may be far larger than they will be: what counts is the size of targets.
+  const std::vector<double>& targets() const {
+    return n_ > 0 && problem_.linear[0] != 0.0 ? problem_.linear : gradient_;
+  }
+
+  // Long steps, and those to where iterations lead, do not settle where the tolerance is not well
+  // above rounding, nor with kernels of low rank: the diagonal tells RBF from linear and poly.
+  bool may_hurry() const {
+    const auto end = diagonal_.begin() + static_cast<std::ptrdiff_t>(n_);
+    return n_ >= kFewVariables && float_suffices(settings_.tol / 10, targets()) &&
+           std::all_of(diagonal_.begin(), end, [&](float d) { return d == diagonal_[0]; });
   }
 
   // gradient = p - K beta in double precision, from the kernel rows of the variables that have
@@ -119,7 +136,7 @@ class Variables {
   // Drops the variables that cannot be chosen now and are unlikely to be chosen later: those whose
   // up value is below every low value and whose low value is above every up value.
   template <class G>
-  bool shrink(G* g, const GroupState<G>* groups) {
+  bool shrink(G* g, const GroupState<G>* groups, double share) {
     const std::size_t before = active_.size();
     const auto keeps = [&](std::size_t p) {
       const GroupState<G>& s = groups[active_.group(p)];
@@ -127,7 +144,7 @@ class Variables {
              g[p] + static_cast<G>(low_[p]) <= s.max_up;
     };
     const std::size_t kept = count_kept(active_, values(g), groups);
-    if (static_cast<double>(kept) > kShrinkTo * static_cast<double>(before)) return false;
+    if (static_cast<double>(kept) > share * static_cast<double>(before)) return false;
     // Compact rows have to fit, most of them, or they would be gathered over and over.
     if (kept * kept * sizeof(float) > 2 * scratch_bytes_) return false;
 

@@ -131,8 +131,9 @@ Followed follow(const Case& c, int windows, int steps) {
     double* g = trend.gradients(n);
     const std::vector<double> exact = c.gradient(beta);
     std::copy(exact.begin(), exact.end(), g);
-    const double gain = trend.follow(
-        {c.problem, active, variable.data(), up.data(), low.data(), beta}, kEpsilon, 1, interrupt);
+    const double gain =
+        trend.follow({c.problem, active, variable.data(), up.data(), low.data(), beta}, kEpsilon,
+                     1e-3, 1, interrupt);
     CHECK(gain >= 0.0);
     CHECK(std::abs(before - c.objective(beta) - gain) <= 1e-6 * (1.0 + std::abs(before)));
     const std::vector<double> now = c.gradient(beta);
