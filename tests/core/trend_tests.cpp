@@ -191,7 +191,7 @@ TEST(a_trend_is_forgotten) {
     const std::vector<double> g = c.gradient(beta);
     std::copy(g.begin(), g.end(), trend.gradients(40));
     return trend.follow({c.problem, active, variable.data(), up.data(), low.data(), beta}, kEpsilon,
-                        1, interrupt);
+                        1e-3, 1, interrupt);
   };
   CHECK(look() == 0.0);  // there is no window yet
   CHECK(look() > 0.0);

@@ -30,17 +30,24 @@ def test_long_solves_take_a_part_of_the_iterations_of_libsvm(name, params, share
     assert np.sum(ours.n_iter_) < share * np.sum(theirs.n_iter_)
 
 
-@pytest.mark.parametrize("tol", [1e-3, 1e-4, 1e-5])
+BITS = np.vstack([(bits := rng.integers(0, 2, size=(300, 60)).astype(float)), bits[:150]])
+FIRST_BITS = (BITS[:, :5].sum(axis=1) + rng.normal(size=450) > 2.5).astype(int)
+WIDE = rng.normal(size=(500, 24))
+FIRST_COLUMN = (WIDE[:, 0] + 2 * rng.normal(size=500) > 0).astype(int)
+
+
 @pytest.mark.parametrize(
-    ("name", "params"),
-    [("SVC", {"C": 100.0}), ("SVR", {"C": 1.0}), ("NuSVR", {"C": 100.0}), ("NuSVC", {"nu": 0.2})],
+    ("name", "params", "X", "y"),
+    [
+        ("SVR", {"C": 1.0, "gamma": 0.067}, BITS, FIRST_BITS),
+        ("NuSVC", {"nu": 0.3, "gamma": 0.067}, BITS, FIRST_BITS),
+        ("NuSVC", {"nu": 0.5, "kernel": "linear"}, WIDE, FIRST_COLUMN),
+        ("NuSVC", {"nu": 0.3, "kernel": "linear"}, WIDE, FIRST_COLUMN),
+    ],
 )
-def test_equal_rows_and_tight_tolerances_settle(name, params, tol):
-    # Steps that are too long go to and fro between rows that are (almost) equal.
-    X = np.random.default_rng(1).integers(0, 2, size=(400, 9)).astype(float)
-    X[200:] += 1e-4 * np.random.default_rng(2).normal(size=(200, 9))
-    y = (X.sum(axis=1) + np.random.default_rng(3).normal(size=400) > 4.5).astype(int)
-    ours = getattr(onefit, name)(gamma=0.1, tol=tol, max_iter=500_000, **params).fit(X, y)
-    theirs = getattr(svm, name)(gamma=0.1, tol=tol, **params).fit(X, y)
+def test_equal_rows_and_low_rank_settle_at_tight_tolerances(name, params, X, y):
+    # Steps that are too long would send equal rows to and fro: 30,000 iterations and more.
+    ours = getattr(onefit, name)(tol=1e-5, max_iter=20_000, **params).fit(X, y)
+    theirs = getattr(svm, name)(tol=1e-5, **params).fit(X, y)
     assert ours.fit_status_ == 0
-    assert np.sum(ours.n_iter_) < 2 * np.sum(theirs.n_iter_)
+    assert np.sum(ours.n_iter_) < 3 * np.sum(theirs.n_iter_)
