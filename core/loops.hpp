@@ -57,12 +57,10 @@ struct TrendSizes {
   double largest;
 };
 
-// What the objective gains on the first bit of a way, how that falls, and the inverse of where the
-// first variable meets its end.
+// What the objective gains on the first bit of a way, and how that falls.
 struct TrendSlope {
   double slope;
   double curvature;
-  double steepest;
 };
 
 // What is known of some variables (kkt.hpp): extremes of u and l, the sum and number of those where

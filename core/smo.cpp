@@ -13,6 +13,7 @@
 #include "gap_watch.hpp"
 #include "kkt.hpp"
 #include "newton.hpp"
+#include "pace.hpp"
 #include "precise.hpp"
 #include "progress_watch.hpp"
 #include "selection.hpp"
@@ -29,23 +30,11 @@ constexpr std::size_t kShrinkFrom = 400;
 constexpr std::int64_t kShrinkSeeded = 100;
 // Iterations between looks at the interrupt.
 constexpr std::int64_t kPoll = 128;
-// Iterations between steps of many variables: the first one, and then one for so many that are
-// free.
-constexpr std::int64_t kFirstWindow = 128;
-constexpr std::int64_t kLeastWindow = 64;
-constexpr std::int64_t kMostWindow = 256;
-constexpr std::int64_t kFreePerIteration = 4;
 // What a step of all free variables adds to the diagonal of float32 entries.
 constexpr double kRidge = 1e-6;
 // Problems on so few rows are swept in double precision from the start: it costs nothing
 // measurable, and where LIBSVM ends with a round number, so does this.
 constexpr std::size_t kFewRows = 200;
-// How much longer a step is than to the optimum of its two variables: at first, and after so many
-// iterations for each free variable. The step of the next pair undoes a part of it, the more so the
-// more the variables depend on one another, and then the solve is long (docs/decisions/0014).
-constexpr double kShortOverstep = 1.2;
-constexpr double kLongOverstep = 1.5;
-constexpr double kOverstepGrows = 3.0;
 enum class End { GapReached, MaxIter, Stalled, EntriesTooCoarse, Interrupted, SignProven };
 
 class Smo : private Variables {
@@ -89,7 +78,7 @@ class Smo : private Variables {
     G* g;
     std::int64_t until_shrink;
     GapWatch watch;
-    std::int64_t until_many = kFirstWindow;  // iterations, with a step of many variables after them
+    std::int64_t until_many;  // iterations before a step of many variables
     GroupState<G> groups[2] = {};
     bool bursting = false;
     Burst<G> burst = {};
@@ -98,10 +87,8 @@ class Smo : private Variables {
   void begin_loop() {
     reached_.reset();
     trend_.forget();
-    window_ = kFirstWindow;
     activate_all(wide_);
-    hurries_ = !wide_ && may_hurry();
-    overstep_ = overstep(n_);
+    pace_.begin(!wide_ && may_hurry(), n_iter_, n_);
     const GapWatch watch(n_iter_, GapWatch::window_of(n_));
     // LIBSVM's rhythm: often enough for small problems, seldom enough for large ones. Near the
     // optimum there is more to drop, and less time to do it.
@@ -110,12 +97,12 @@ class Smo : private Variables {
     const std::int64_t until_shrink = seeded_ ? 0 : shrink_every_;
     seeded_ = true;
     if (wide_) {
-      auto& loop =
-          loop_.emplace<Loop<double>>(Loop<double>{memory_.gradient64.data(), until_shrink, watch});
+      auto& loop = loop_.emplace<Loop<double>>(
+          Loop<double>{memory_.gradient64.data(), until_shrink, watch, pace_.window()});
       look(loop.g, loop.groups);
     } else {
-      auto& loop =
-          loop_.emplace<Loop<float>>(Loop<float>{memory_.gradient32.data(), until_shrink, watch});
+      auto& loop = loop_.emplace<Loop<float>>(
+          Loop<float>{memory_.gradient32.data(), until_shrink, watch, pace_.window()});
       look(loop.g, loop.groups);
     }
   }
@@ -170,13 +157,6 @@ class Smo : private Variables {
       until_poll_ = 0;  // evaluating a batch can take long: look at the interrupt after it
     }
     active_.row(position, also_, settings_.threads, {keep, keep == nullptr ? 0U : 1U}, out);
-  }
-
-  double overstep(std::size_t free) const {
-    if (!hurries_) return 1.0;
-    const double grown =
-        static_cast<double>(n_iter_) / (kOverstepGrows * static_cast<double>(free));
-    return kShortOverstep + (kLongOverstep - kShortOverstep) * std::min(1.0, grown);
   }
 
   // ---- all free variables at once ---------------------------------------------------------------
@@ -245,12 +225,7 @@ class Smo : private Variables {
   bool step_of_many(G* g, GroupState<G>* groups) {
     bool stepped = false;
     const std::size_t free = count_free();
-    overstep_ = overstep(std::max<std::size_t>(free, 1));
-    const std::int64_t next_window =
-        hurries_ ? std::clamp(static_cast<std::int64_t>(free) / kFreePerIteration, kLeastWindow,
-                              kMostWindow)
-                 : kFirstWindow;
-    const std::int64_t window = std::exchange(window_, next_window);
+    const std::int64_t window = pace_.next(n_iter_, free);
     if (newton_.pays(n_iter_, free, active_.size())) {
       const double of_smo = progress_.recent();
       stepped = step_of_all_free(g);
@@ -261,7 +236,7 @@ class Smo : private Variables {
       return stepped;
     }
     progress_.note();
-    if (!hurries_ || !follow_trend(g)) return false;
+    if (!pace_.hurries() || !follow_trend(g)) return false;
     look(g, groups);
     return true;
   }
@@ -295,7 +270,7 @@ class Smo : private Variables {
         .lower = problem_.lower.data(),
         .upper = problem_.upper.data(),
         .kink = problem_.kink,
-        .overstep = overstep_,
+        .overstep = pace_.overstep(),
         .tol = settings_.tol,
         .resolution = kResolution<G>,
         .limit = limit,
@@ -352,7 +327,7 @@ class Smo : private Variables {
       }
       if (may_shrink && !sign_.looks(n_iter_) && --loop.until_shrink <= 0) {
         loop.until_shrink = shrink_every_;
-        if (shrink(g, groups, hurries_ ? kShrinkHurried : kShrinkTo)) {
+        if (shrink(g, groups, pace_.hurries() ? kShrinkHurried : kShrinkTo)) {
           trend_.forget();
           look(g, groups);
           continue;
@@ -360,7 +335,7 @@ class Smo : private Variables {
       }
       if (--loop.until_many <= 0) {
         const bool stepped = step_of_many(g, groups);
-        loop.until_many = window_;
+        loop.until_many = pace_.window();
         if (stepped) continue;
       }
 
@@ -399,7 +374,7 @@ class Smo : private Variables {
       const double both = static_cast<double>(diagonal_[i]) + static_cast<double>(diagonal_[j]);
       const double curvature = std::max(both - 2.0 * static_cast<double>(active_.entry(*ki, j)),
                                         static_cast<double>(kTau));
-      const double times = curvature > kLeastOverstepped * both ? overstep_ : 1.0;
+      const double times = curvature > kLeastOverstepped * both ? pace_.overstep() : 1.0;
       const double step = move_pair(problem_, beta_, vi, vj, times * slope / curvature);
       if (step == 0.0) return End::Stalled;
       up_[i] = up_shift<float>(problem_, vi, beta_[vi]);
@@ -435,9 +410,7 @@ class Smo : private Variables {
   std::int64_t n_iter_ = 0;
   std::int64_t until_poll_ = 0;
   bool evaluated_ = false;  // kernel entries, in a burst
-  bool hurries_ = false;    // whether steps are longer than exact
-  double overstep_ = 1.0;
-  std::int64_t window_ = kFirstWindow;  // iterations between steps of many variables
+  Pace pace_;
   Trend& trend_ = memory_.trend;
   NewtonSchedule newton_{settings_.newton_patience};
   Journey journey_{settings_.tol};

@@ -54,10 +54,12 @@ double Trend::follow(const ActiveState& state, double resolution, double tol, st
                            direction_.data(), rate_.data(),       end_.data(), room_.data()};
   end_window(arrays, resolution, tol);
   double gain = 0.0;
-  if (find_direction() && leave_out_blocked(state, arrays, threads, interrupt)) {
+  double nearest = 0.0;
+  if (farthest_ >= 1.0 && find_direction() &&
+      leave_out_blocked(state, arrays, threads, interrupt, &nearest)) {
     const TrendSlope way = loops().measure_direction(arrays);
     if (way.slope > 0.0 && way.curvature > 0.0) {
-      const double length = std::min({way.slope / way.curvature, 1.0 / way.steepest, kLongest});
+      const double length = std::min({way.slope / way.curvature, nearest, kLongest});
       gain = length * (way.slope - 0.5 * length * way.curvature);
       loops().go_along(arrays, length);
       loops().shifts(n_, b_.data(), lower_.data(), upper_.data(), state.problem.kink, state.up,
@@ -142,7 +144,7 @@ bool Trend::find_direction() {
     changes[j] = windows_[used[j]].change.data();
     gradient_changes[j] = windows_[used[j]].gradient_change.data();
   }
-  if (m == 0 || farthest_ < 1.0) return false;
+  if (m == 0) return false;
   double sum = 0.0;
   for (const double times : t) sum += std::abs(times);
   for (double& times : t) times *= std::min(1.0, farthest_ / sum);
@@ -152,10 +154,11 @@ bool Trend::find_direction() {
 }
 
 // Takes variables out of the direction that would soon end the way; what they had goes to the one
-// of their group with most room.
+// of their group with most room. `nearest`: where the first of the others meets its end.
 bool Trend::leave_out_blocked(const ActiveState& state, const TrendArrays& arrays,
-                              std::size_t threads, Interrupt& interrupt) {
-  if (loops().find_rooms(arrays) <= 1.0 / kSoon) return true;
+                              std::size_t threads, Interrupt& interrupt, double* nearest) {
+  *nearest = 1.0 / loops().find_rooms(arrays);
+  if (*nearest >= kSoon) return true;
   positions_.resize(n_);
   std::size_t count = 0;
   for (std::size_t p = 0; p < n_; ++p) {
@@ -179,12 +182,8 @@ bool Trend::leave_out_blocked(const ActiveState& state, const TrendArrays& array
     positions_.push_back(p);
     amounts_.push_back(-sum[group]);
   }
-  loops().find_rooms(arrays);
+  *nearest = 1.0 / loops().find_rooms(arrays);
   return add_rows(state.active, positions_, amounts_, threads, interrupt, rate_.data());
-}
-
-double Trend::both_rooms(const Problem& problem, std::size_t variable, std::size_t p) const {
-  return std::min(room_up(problem, variable, b_[p]), room_down(problem, variable, b_[p]));
 }
 
 std::size_t Trend::widest(const ActiveState& state, std::size_t group) const {
@@ -192,7 +191,9 @@ std::size_t Trend::widest(const ActiveState& state, std::size_t group) const {
   std::size_t found = n_;
   for (std::size_t p = 0; p < n_; ++p) {
     if (state.active.group(p) != group) continue;
-    const double room = both_rooms(state.problem, static_cast<std::size_t>(state.variable[p]), p);
+    const auto v = static_cast<std::size_t>(state.variable[p]);
+    const double room =
+        std::min(room_up(state.problem, v, b_[p]), room_down(state.problem, v, b_[p]));
     if (room > most) {
       most = room;
       found = p;

@@ -60,9 +60,8 @@ class Trend {
   void end_window(const TrendArrays& arrays, double resolution, double tol);
   bool find_direction();
   bool leave_out_blocked(const ActiveState& state, const TrendArrays& arrays, std::size_t threads,
-                         Interrupt& interrupt);
+                         Interrupt& interrupt, double* nearest);
   std::size_t widest(const ActiveState& state, std::size_t group) const;
-  double both_rooms(const Problem& problem, std::size_t variable, std::size_t p) const;
   std::size_t number(std::size_t age) const { return (newest_ + kWindows - age) % kWindows; }
 
   std::size_t n_ = 0;

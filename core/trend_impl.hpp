@@ -74,19 +74,14 @@ double find_rooms(const TrendArrays& a) {
 
 TrendSlope measure_direction(const TrendArrays& a) {
   using T = TrendLanes;
-  const T::V tiny = T::all(1e-300);
   T::V slope{};
   T::V curvature{};
-  T::V steepest{};
   for (std::size_t p = 0; p < a.n; p += T::L) {
     const T::V d = T::at(a.direction + p);
-    const T::V room = T::at(a.room + p);
     slope += d * (T::at(a.g + p) + (d > T::V{} ? T::at(a.up + p) : T::at(a.low + p)));
     curvature -= d * T::at(a.rate + p);
-    const T::V steep = T::size_of(d) / (room > tiny ? room : tiny);
-    steepest = steep > steepest ? steep : steepest;
   }
-  return {T::sum(slope), T::sum(curvature), T::largest(steepest)};
+  return {T::sum(slope), T::sum(curvature)};
 }
 
 void go_along(const TrendArrays& a, double length) {
