@@ -24,7 +24,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, validate_dat
 from onefit import _core
 from onefit.estimators.callbacks import CallbackSupportMixin, FitTask
 from onefit.estimators.validation import (
-    QuickParameterValidation,
+    QuickParameters,
     features_kept,
     same_rows,
     training_data,
@@ -120,7 +120,7 @@ class Prepared:
         return replace(self.training, order=number[order])
 
 
-class KernelMachine(CallbackSupportMixin, QuickParameterValidation):  # type: ignore[misc]
+class KernelMachine(CallbackSupportMixin, QuickParameters):  # type: ignore[misc]
     """Base of the estimators: the way through a fit, which is the same for all.
 
     Data are checked and become problems; the problems are solved on one store of kernel rows; the

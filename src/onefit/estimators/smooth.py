@@ -24,7 +24,7 @@ from sklearn.utils.validation import (
 
 from onefit.estimators.base import HeldOut, MatrixLike, Prepared
 from onefit.estimators.smooth_features import Features, Selection, is_given, resolved, values_with
-from onefit.estimators.validation import QuickParameterValidation, features_kept, training_data
+from onefit.estimators.validation import QuickParameters, features_kept, training_data
 from onefit.kernels import BLOCK_BYTES, Floats, Kernel
 from onefit.memory import ALWAYS, budget_bytes
 from onefit.smooth.design import Design, Rows
@@ -74,7 +74,7 @@ class PreparedModel(Prepared):
     smooth: SmoothModel | None = None  # its columns numbered as the rows given to fit
 
 
-class SmoothMachine(QuickParameterValidation):
+class SmoothMachine(QuickParameters):
     """Base of SmoothSVC and SmoothSVR."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {

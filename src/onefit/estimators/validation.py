@@ -10,6 +10,7 @@ import operator
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,11 +21,20 @@ from sklearn.utils.validation import _num_samples, validate_data
 # Parameter values that scikit-learn has found valid, by class; forgotten when they are too many.
 _valid: set[tuple[Any, ...]] = set()
 _MOST_VALID = 10_000
+# The names of the parameters, by constructor.
+_names: WeakKeyDictionary[Any, list[str]] = WeakKeyDictionary()
 _PLAIN_TYPES = (str, int, float, bool, type(None))
 
 
-class QuickParameterValidation(BaseEstimator):  # type: ignore[misc]
-    """Validates the same values of the parameters once, not in every fit of a search."""
+class QuickParameters(BaseEstimator):  # type: ignore[misc]
+    """Reads the names of the parameters once, and validates the same values of them once, not for
+    every clone and in every fit of a search."""
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        if cls.__init__ not in _names:
+            _names[cls.__init__] = super()._get_param_names()
+        return list(_names[cls.__init__])
 
     def _validate_params(self) -> None:
         values = [getattr(self, name) for name in self._parameter_constraints]

@@ -62,7 +62,7 @@ class Engine:
         return {k: m for setting in self._settings for k, m in setting.machines.items()}
 
     def run(self, cells: Iterable[Cell], take: Take) -> None:
-        """Solve and score these cells; ``take`` is given each, in any order."""
+        """Solve and score these cells; ``take`` is given all of them, some at a time."""
         by_candidate: dict[int, list[Cell]] = defaultdict(list)
         for cell in cells:
             by_candidate[cell.candidate].append(cell)
@@ -207,12 +207,12 @@ class Engine:
             return
         done: set[Cell] = set()
 
-        def taken(cell: Cell, outcome: Any, values: Any) -> None:
+        def taken(some: list[Cell], outcomes: Any, values: Any) -> None:
             try:
-                take(cell, outcome, values)
-            except Exception as error:  # of who takes it, which is not for scikit-learn to repeat
+                take(some, outcomes, values)
+            except Exception as error:  # of who takes them, which is not for scikit-learn to repeat
                 raise _NotTakenError from error
-            done.add(cell)
+            done.update(some)
 
         fold, number = of_pipeline or (None, 0)
         self.ledger.transformed_alone += 0 if fold is None else len(cells)
@@ -251,7 +251,7 @@ class Engine:
             for args, options in (request.arguments(cell) for cell in cells)
         )
         for cell, outcome in zip(cells, in_turn(calls, self._n_jobs), strict=True):
-            take(cell, outcome, None)
+            take([cell], [outcome], None)
 
 
 class PlainEngine(Engine):
@@ -262,7 +262,7 @@ class PlainEngine(Engine):
 
 
 class _NotTakenError(Exception):
-    """A cell was solved and scored, and could not be handed on; the cause says why."""
+    """Cells were solved and scored, and could not be handed on; the cause says why."""
 
 
 def in_turn(calls: Iterable[Any], n_jobs: int | None) -> Iterator[Any]:

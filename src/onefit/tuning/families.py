@@ -7,6 +7,8 @@ its problems is the same: they are made once, and a chain of growing C needs onl
 from __future__ import annotations
 
 from copy import copy
+from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from numpy.typing import NDArray
@@ -26,23 +28,34 @@ OF_WORK = frozenset({"cache_size", "verbose", "random_state", "n_jobs"})
 
 def family_key(machine: KernelMachine) -> tuple[Any, ...]:
     """Equal for machines whose problems differ by a factor of their bounds."""
+    kind: Any = type(machine)
+    return (kind, *[key_of(getattr(machine, name)) for name in _names_of_family(kind)])
+
+
+@cache
+def _names_of_family(kind: type[KernelMachine]) -> list[str]:
+    """Of the parameters that are equal in a family."""
     left_out = OF_KERNEL | OF_ANSWERS | OF_WORK | {"C"}
-    names = sorted(machine._parameter_constraints.keys() - left_out)
-    return (type(machine), *(key_of(getattr(machine, name)) for name in names))
+    return sorted(kind._parameter_constraints.keys() - left_out)
 
 
 class Family:
     """The problems of such machines on all rows, and in each fold."""
 
     def __init__(
-        self, machine: KernelMachine, y: NDArray[Any], weights: Floats | None, splits: list[Split]
+        self,
+        machine: KernelMachine,
+        y: NDArray[Any],
+        weights: Floats | None,
+        splits: list[Split],
+        threads: int,
     ) -> None:
         self.machine: KernelMachine = copy(machine)
         if hasattr(machine, "C"):
             self.machine.C = 1.0
         self.whole: Training = self.machine._training(y, weights, every_row=True)
         self.problems: list[_core.Problem] = [p.to_core() for p in self.whole.problems]
-        self.settings = machine._settings()
+        self.settings = replace(machine._settings(), threads=threads)
         self._y, self._weights, self._splits = y, weights, splits
         self._parts: dict[int, Part | None] = {}
 

@@ -36,12 +36,13 @@ class OutOfFold:
     is_complete: bool = True
     size: int = 0  # in bytes
 
-    def add(self, cell: Cell, values: Floats) -> None:
-        self.size += values.nbytes
-        if self.size > MOST_BYTES:
-            self.is_complete = False
-        else:
-            self.values[cell] = values
+    def add(self, cells: Sequence[Cell], values: Sequence[Floats]) -> None:
+        for cell, of_cell in zip(cells, values, strict=True):
+            self.size += of_cell.nbytes
+            if self.size > MOST_BYTES:
+                self.is_complete = False
+            else:
+                self.values[cell] = of_cell
 
     def of(self, candidate: int) -> Floats:
         """The values of all rows, as ``decision_function`` (or ``predict`` in regression) gives

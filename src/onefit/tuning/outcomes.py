@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import replace
+from itertools import compress
 from time import perf_counter
 from typing import Any
 
@@ -24,12 +25,12 @@ from onefit.tuning.request import Cell, Outcome, Request
 from onefit.tuning.scoring import Answers, Scoring
 from onefit.tuning.transformed import TransformedFold
 from onefit.tuning.values import StepValues
-from onefit.tuning.workload import SolvedSteps, ValuedSteps, Workload
+from onefit.tuning.workload import Chain, SolvedSteps, ValuedSteps, Workload
 
 CONVERGED = _core.Status.converged
 
-# With the values of the test rows, where they are known.
-Take = Callable[[Cell, Outcome, Floats | None], None]
+# Cells that are done: what each came to, and the values of its test rows, where they are known.
+Take = Callable[[list[Cell], list[Outcome], list[Floats] | None], None]
 
 
 class Outcomes:
@@ -71,13 +72,8 @@ class Outcomes:
             "fit_time": solved.seconds / n_steps + self._seconds_before(),
             "score_time": (now - began) / n_steps,
         }
-        for k, candidate in enumerate(chain.candidates):
-            if not solved.finite[k]:
-                continue
-            cell = self._cell(candidate, chain.fold)
-            if self._request.contexts:
-                self._request.tell(cell)
-            self._take(cell, common | {"test_scores": scores[k]}, solved.values[k])
+        outcomes = [common | {"test_scores": score} for score in scores]
+        self._hand_on(chain, range(n_steps), outcomes, solved.values, solved.finite)
 
     def _scores_of_values(self, solved: ValuedSteps) -> list[Any]:
         chain, n_test = solved.chain, solved.values.shape[1]
@@ -114,12 +110,27 @@ class Outcomes:
             ]
         else:
             outcomes = self._scored(values, held_out, seconds)
-        for k, step in enumerate(solved.steps):
-            cell = self._cell(chain.candidates[step], chain.fold)
-            if finite[k]:
-                if not self._by_sklearn:
-                    self._request.tell(cell)
-                self._take(cell, outcomes[k], held_out[k])
+        self._hand_on(chain, solved.steps, outcomes, held_out, finite)
+
+    def _hand_on(
+        self,
+        chain: Chain,
+        steps: Iterable[int],
+        outcomes: list[Outcome],
+        values: Floats,
+        finite: list[bool],
+    ) -> None:
+        """Steps with finite values; scikit-learn says what it thinks of the others."""
+        fold = chain.fold if self._fold is None else self._number
+        cells = [Cell(chain.candidates[step], fold) for step in steps]
+        of_cells = list(values)
+        if not all(finite):
+            cells, outcomes = list(compress(cells, finite)), list(compress(outcomes, finite))
+            of_cells = list(compress(of_cells, finite))
+        if self._request.contexts and not self._by_sklearn:
+            for cell in cells:
+                self._request.tell(cell)
+        self._take(cells, outcomes, of_cells)
 
     def _scored(self, values: StepValues, held_out: Floats, seconds: float) -> list[Outcome]:
         train, test = self._work.splits[values.chain.fold]
@@ -153,9 +164,6 @@ class Outcomes:
             for k, of_step in enumerate(of_steps)
         ]
 
-    def _cell(self, candidate: int, fold: int) -> Cell:
-        return Cell(candidate, fold if self._fold is None else self._number)
-
     def _rows(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
         """As the request numbers them."""
         if self._fold is None:
@@ -173,7 +181,8 @@ class Outcomes:
     ) -> Outcome:
         prepared = self._prepared(solved, values, k, held_out)
         request, chain = self._request, solved.chain
-        cell = self._cell(chain.candidates[solved.steps[k]], chain.fold)
+        fold = chain.fold if self._fold is None else self._number
+        cell = Cell(chain.candidates[solved.steps[k]], fold)
         if self._fold is None:
             machine = clone(request.estimator)
             machine._prepared = prepared

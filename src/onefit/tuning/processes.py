@@ -31,7 +31,8 @@ from onefit.tuning.ledger import SearchLedger
 from onefit.tuning.outcomes import Take
 from onefit.tuning.request import Cell, Outcome, Request
 
-Results = tuple[list[tuple[Cell, Outcome, Floats | None]], SearchLedger]
+Some = tuple[list[Cell], list[Outcome], list[Floats] | None]
+Results = tuple[list[Some], SearchLedger]
 
 
 class ProcessEngine(Engine):
@@ -59,9 +60,10 @@ class ProcessEngine(Engine):
         calls = (delayed(run_part)(*data, self._sizes(), request, part, *how) for part in parts)
         for done, ledger in in_turn(calls, self._processes):
             self.ledger.add(ledger)
-            for cell, outcome, values in done:
-                self._request.tell(cell)
-                take(cell, outcome, values)
+            for cells, outcomes, values in done:
+                for cell in cells:
+                    self._request.tell(cell)
+                take(cells, outcomes, values)
 
     def _all_rows(self) -> NDArray[np.intp]:
         """Those of all folds, one after the other: back ends share arrays, not lists of them."""
@@ -145,6 +147,6 @@ def run_part(
     if megabytes is not None:
         for machine in engine.machines.values():
             machine.cache_size = megabytes
-    done: list[tuple[Cell, Outcome, Floats | None]] = []
-    engine.run(cells, lambda cell, outcome, values: done.append((cell, outcome, values)))
+    done: list[Some] = []
+    engine.run(cells, lambda some, outcomes, values: done.append((some, outcomes, values)))
     return done, engine.ledger

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from inspect import getclosurevars
-from itertools import chain, islice
+from itertools import chain, islice, product, starmap
 from types import CellType, FunctionType
 from typing import Any, NamedTuple
 
@@ -77,11 +78,10 @@ class Request:
             request.contexts = {cell: o["callback_ctx"] for cell, (_, _, o) in every}
         return request, again
 
-    @property
-    def cells(self) -> Iterator[Cell]:
+    @cached_property
+    def cells(self) -> list[Cell]:
         """All of them, in scikit-learn's order."""
-        folds = range(len(self.splits))
-        return (Cell(k, fold) for k in range(len(self.candidates)) for fold in folds)
+        return list(starmap(Cell, product(range(len(self.candidates)), range(len(self.splits)))))
 
     def option(self, name: str) -> Any:
         return self.options.get(name)

@@ -36,7 +36,7 @@ class Runner:
         self._meter = Meter(request.n_cells, "candidates × folds", progress)
         if checkpoint is not None:
             for cell, outcome, values in checkpoint.finished():
-                self._keep(cell, outcome, values)
+                self._keep([cell], [outcome], None if values is None else [values])
                 self.ledger.resumed += 1
 
     @property
@@ -63,16 +63,21 @@ class Runner:
     def close(self) -> None:
         self._meter.close()
 
-    def _take(self, cell: Cell, outcome: Outcome, values: Floats | None) -> None:
+    def _take(
+        self, cells: list[Cell], outcomes: list[Outcome], values: list[Floats] | None
+    ) -> None:
         if self.checkpoint is not None:
-            self.checkpoint.add(cell, outcome, values)
-        self._keep(cell, outcome, values)
+            for k, (cell, outcome) in enumerate(zip(cells, outcomes, strict=True)):
+                self.checkpoint.add(cell, outcome, None if values is None else values[k])
+        self._keep(cells, outcomes, values)
 
-    def _keep(self, cell: Cell, outcome: Outcome, values: Floats | None) -> None:
-        self.outcomes[cell] = outcome
+    def _keep(
+        self, cells: list[Cell], outcomes: list[Outcome], values: list[Floats] | None
+    ) -> None:
+        self.outcomes.update(zip(cells, outcomes, strict=True))
         if values is not None:
-            self.out_of_fold.add(cell, values)
-        self._meter.advance()
+            self.out_of_fold.add(cells, values)
+        self._meter.advance(len(cells))
 
     def in_order(self) -> list[Outcome]:
         """What all cells came to, in scikit-learn's order; those left undone have no score."""

@@ -24,6 +24,7 @@ from sklearn.utils.parallel import Parallel
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from onefit.estimators.base import KernelMachine
+from onefit.estimators.validation import QuickParameters
 from onefit.model_selection.pipelines import last_machine
 from onefit.model_selection.processes import worker_processes
 from onefit.report.progress import is_shown
@@ -58,7 +59,7 @@ def is_ours(estimator: Any) -> bool:
     )
 
 
-class SharedSearch:
+class SharedSearch(QuickParameters):
     """What the two searches have in common: how candidates are run."""
 
     _own_constraints: ClassVar[dict[str, Any]] = {
@@ -107,7 +108,7 @@ class SharedSearch:
 
         context = {} if callback_ctx is None else {"callback_ctx": callback_ctx}
         try:
-            super()._run_search(evaluate, **context)  # type: ignore[misc]
+            super()._run_search(evaluate, **context)
         finally:
             self.__dict__.pop("_dropped", None)
 
@@ -125,15 +126,14 @@ class SharedSearch:
                 f"pipelines that end in one; got {type(self.estimator).__name__}. Give "
                 "screen=None."
             )
-        parallel = Parallel(n_jobs=self.n_jobs, pre_dispatch=self.pre_dispatch)
         if not ours and self.checkpoint is None:
-            return list(parallel(calls))
+            return self._by_joblib(calls)
         request, calls = Request.of(calls, candidates, folds.drawn, self.estimator)
         if request is None:
-            return list(parallel(calls))
+            return self._by_joblib(calls)
         engine = self._engine(request) if ours else PlainEngine(request, n_jobs=self.n_jobs)
         if not engine.machines and self.checkpoint is None:
-            return list(parallel(calls))
+            return self._by_joblib(calls)
         with ExitStack() as open_files:
             checkpoint = None
             if self.checkpoint is not None:
@@ -146,6 +146,9 @@ class SharedSearch:
         if engine.machines:
             self._out_of_fold = runner.out_of_fold
         return runner.in_order()
+
+    def _by_joblib(self, calls: Iterable[Call]) -> list[Outcome]:
+        return list(Parallel(n_jobs=self.n_jobs, pre_dispatch=self.pre_dispatch)(calls))
 
     def _engine(self, request: Request) -> Engine:
         watched = self.progress or (_num_samples(request.X) >= LONG and is_shown(self.progress))
@@ -176,7 +179,7 @@ class SharedSearch:
         with warnings.catch_warnings():
             if any(self.__dict__.get("_dropped", ())):  # which have no scores, as we know
                 warnings.filterwarnings("ignore", "One or more of the (test|train) scores are non")
-            return super()._format_results(*args, **kwargs)  # type: ignore[misc]
+            return super()._format_results(*args, **kwargs)
 
     # ---- after the search -----------------------------------------------------------------------
 
@@ -190,7 +193,7 @@ class SharedSearch:
             )
         for name in ("ledger_", "_out_of_fold", "best_index_1se_", "best_params_1se_"):
             self.__dict__.pop(name, None)  # of an earlier search
-        super().fit(X, y, **params)  # type: ignore[misc]
+        super().fit(X, y, **params)
         if "_out_of_fold" in self.__dict__ and hasattr(self, "best_index_"):
             self._look_back()
         return self

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from math import isfinite
 from time import perf_counter
@@ -121,7 +121,7 @@ class Workload:
         for number, machine in machines.items():
             key = family_key(machine)
             if key not in self._families:
-                self._families[key] = Family(machine, self.y, self.weights, splits)
+                self._families[key] = Family(machine, self.y, self.weights, splits, threads)
             self._family_of[number] = self._families[key]
         self._order = self._family_of[next(iter(machines))].whole.order
         self.position = np.empty(len(self.y), dtype=np.int32)
@@ -140,35 +140,31 @@ class Workload:
 
     def chains(self, cells: Iterable[Cell]) -> tuple[list[Chain], list[Cell]]:
         """The cells as chains, kernel by kernel; and those that cannot be solved here."""
+        folds_of: dict[int, list[int]] = defaultdict(list)
+        for number, fold in cells:
+            folds_of[number].append(fold)
+        factors = {number: factor_of(self.machines[number]) for number in folds_of}
+        possible = sorted((k for k in factors if isfinite(factors[k])), key=factors.__getitem__)
+        impossible = [Cell(k, f) for k in factors if not isfinite(factors[k]) for f in folds_of[k]]
         found: dict[Any, list[int]] = defaultdict(list)
-        impossible = []
         kernels: dict[Kernel | None, int] = {}  # numbered: to hash one takes longer than to count
-        of_candidate: dict[int, int] = {}  # those that have one kernel for all folds
-        is_possible: dict[Any, bool] = {}
-        for cell in cells:
-            number, fold = cell
-            family = self._family_of[number]
-            place = (id(family), fold)
-            if place not in is_possible:
-                is_possible[place] = family.part(fold) is not None
-            if not is_possible[place] or not isfinite(factor_of(self.machines[number])):
-                impossible.append(cell)
-                continue
-            kernel = of_candidate.get(number)
-            if kernel is None:
-                machine = self.machines[number]
-                kernel = kernels.setdefault(self._kernel(machine, fold), len(kernels))
-                if machine.gamma != "scale":
-                    of_candidate[number] = kernel
-            found[kernel, place].append(number)
+        for number in possible:
+            machine, family = self.machines[number], self._family_of[number]
+            kernel: int | None = None
+            for fold in folds_of[number]:
+                if family.part(fold) is None:
+                    impossible.append(Cell(number, fold))
+                    continue
+                if kernel is None or machine.gamma == "scale":
+                    kernel = kernels.setdefault(self._kernel(machine, fold), len(kernels))
+                found[kernel, id(family), fold].append(number)
         in_order: list[list[Chain]] = [[] for _ in kernels]
         numbered = list(kernels)
-        for (kernel, (_, fold)), candidates in found.items():
-            candidates.sort(key=lambda k: factor_of(self.machines[k]))
+        for (of_kernel, _, fold), candidates in found.items():
             family = self._family_of[candidates[0]]
             part = family.part(fold)
             assert part is not None
-            in_order[kernel].append(Chain(family, part, numbered[kernel], fold, candidates))
+            in_order[of_kernel].append(Chain(family, part, numbered[of_kernel], fold, candidates))
         return [chain for chains in in_order for chain in chains], impossible
 
     def _kernel(self, machine: KernelMachine, fold: int) -> Kernel | None:
@@ -241,7 +237,7 @@ class Workload:
         """Chains that are solved in the same way."""
         found: dict[_How, list[Chain]] = defaultdict(list)
         for chain in chains:
-            settings = replace(chain.family.settings, threads=self._threads)
+            settings = chain.family.settings
             # A limit on iterations counts from nothing, and so does what may have several optima.
             cold = self._cold or settings.max_iter >= 0 or not _is_convex(chain.kernel)
             chain.is_seeded = not cold
