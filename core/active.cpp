@@ -1,6 +1,7 @@
 #include "active.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "loops.hpp"
 
@@ -32,37 +33,80 @@ void ActiveSet::find_segments() {
   }
 }
 
+// Where columns are that are to be gathered.
+void ActiveSet::find_pieces() {
+  pieces_.clear();
+  for (const Segment& s : segments_) {
+    if (pieces_.empty() || pieces_.back().block != s.block) {
+      pieces_.push_back({s.block, {}});
+      pieces_.back().columns.reserve(size() - s.first);
+    }
+    pieces_.back().columns.add(s.offset, s.size());
+  }
+}
+
+// Of compact rows of `earlier` columns, the part that is still wanted, in their place; false if
+// more is wanted than was there.
+bool ActiveSet::keep_rows(std::span<const std::int32_t> earlier) {
+  if (slots_.size() < size()) return false;
+  Selected still;
+  still.reserve(size());
+  std::vector<std::int32_t> position_of(earlier.size(), -1);  // now
+  for (std::size_t q = 0; q < earlier.size() && still.size() < size(); ++q) {
+    if (earlier[q] != columns_[still.size()]) continue;
+    position_of[q] = static_cast<std::int32_t>(still.size());
+    still.add(q, 1);
+  }
+  if (still.size() < size()) return false;
+
+  slot_of_.assign(size(), -1);
+  std::vector<float*> spare;
+  std::size_t kept = 0;
+  for (std::size_t s = 0; s < slots_.size(); ++s) {
+    const std::int32_t was = position_in_[s];
+    const std::int32_t now = was < 0 ? -1 : position_of[static_cast<std::size_t>(was)];
+    if (now < 0) {
+      spare.push_back(slots_[s]);
+      continue;
+    }
+    // Columns move to the left, where the row has been read already.
+    loops().gather(still.columns(), slots_[s], slots_[s]);
+    slot_of_[static_cast<std::size_t>(now)] = static_cast<std::int32_t>(kept);
+    slots_[kept] = slots_[s];
+    position_in_[kept++] = now;
+  }
+  std::ranges::copy(spare, slots_.begin() + static_cast<std::ptrdiff_t>(kept));
+  slots_.resize(size());
+  position_in_.resize(size());
+  std::fill(position_in_.begin() + static_cast<std::ptrdiff_t>(kept), position_in_.end(), -1);
+  next_slot_ = kept % size();
+  return true;
+}
+
 bool ActiveSet::set(KernelStore& store, std::span<const std::int32_t> columns, std::size_t split,
                     std::size_t cache_bytes) {
-  if (store_ == &store && forgotten_ == store.n_forgotten() && split_ == split &&
-      cache_bytes_ == cache_bytes && std::ranges::equal(columns_, columns)) {
-    return false;
-  }
+  const bool same_rows =
+      store_ == &store && forgotten_ == store.n_forgotten() && cache_bytes_ == cache_bytes;
+  if (same_rows && split_ == split && std::ranges::equal(columns_, columns)) return false;
   store_ = &store;
   forgotten_ = store.n_forgotten();
   cache_bytes_ = cache_bytes;
+  const std::vector<std::int32_t> earlier = std::move(columns_);
   columns_.assign(columns.begin(), columns.end());
   split_ = split;
-  slot_of_.clear();
   rows_.clear();
   find_segments();
   if (segments_.size() <= 2 || segments_.size() * kShortestRun <= columns_.size()) {
+    slot_of_.clear();
     return true;
   }
 
-  pieces_.clear();
-  offsets_.resize(size());
-  for (const Segment& s : segments_) {
-    if (pieces_.empty() || pieces_.back().block != s.block) pieces_.push_back({s.block, 0});
-    pieces_.back().end = s.last;
-    for (std::size_t p = s.first; p < s.last; ++p) {
-      offsets_[p] = static_cast<std::uint32_t>(s.offset + (p - s.first));
-    }
-  }
+  find_pieces();
   segments_.clear();
   if (split_ > 0) segments_.push_back({0, std::min(split_, size()), 0, 0, 0});
   if (split_ < size()) segments_.push_back({split_, size(), 0, split_, 1});
-  stride_ = (size() + kLanes - 1) / kLanes * kLanes;
+  stride_ = (size() + kLanes - 1) / kLanes * kLanes + kLanes;  // what `gather` may write
+  if (same_rows && compact() && keep_rows(earlier)) return true;
   const std::size_t slots =
       std::min(size(), std::max(cache_bytes / (stride_ * sizeof(float)), kLeastSlots));
   arena_.clear(spare_);
@@ -124,10 +168,9 @@ void ActiveSet::note(std::size_t position, const ActiveRow& row) {
 
 // Copies the active columns of a row.
 void ActiveSet::gather(const HeldRow& row, float* to) const {
-  std::size_t p = 0;
-  for (const Piece& piece : pieces_) {
-    const float* from = row.block(piece.block);
-    for (; p < piece.end; ++p) to[p] = from[offsets_[p]];
+  for (const auto& [block, columns] : pieces_) {
+    loops().gather(columns.columns(), row.block(block), to);
+    to += columns.size();
   }
 }
 

@@ -1,6 +1,7 @@
 // The variables a solver is working on, and the kernel rows restricted to them.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -8,6 +9,7 @@
 
 #include "buffer.hpp"
 #include "interrupt.hpp"
+#include "loops.hpp"
 #include "store.hpp"
 
 namespace onefit {
@@ -36,9 +38,33 @@ class ActiveRow {
   HeldRow held_;
 };
 
+// Columns of a row that are wanted.
+class Selected {
+ public:
+  void reserve(std::size_t count) { offsets_.reserve(count); }
+  void add(std::size_t first, std::size_t count) {
+    rise_ = rise_ && (offsets_.empty() || first > offsets_.back());
+    masks_.resize(std::max(masks_.size(), (first + count - 1) / kLanes + 1));
+    for (std::size_t c = first; c < first + count; ++c) {
+      offsets_.push_back(static_cast<std::uint32_t>(c));
+      masks_[c / kLanes] |= static_cast<std::uint16_t>(1U << (c % kLanes));
+    }
+  }
+  std::size_t size() const { return offsets_.size(); }
+  Columns columns() const {
+    return {offsets_.size(), offsets_.data(), rise_ ? masks_.size() : 0, masks_.data()};
+  }
+
+ private:
+  std::vector<std::uint32_t> offsets_;
+  std::vector<std::uint16_t> masks_;
+  bool rise_ = true;
+};
+
 // Which store columns the active variables are, in one of two ways. When they come in long runs the
 // passes read the store's rows in place. Otherwise (scattered rows, or a problem that has shrunk)
-// rows are gathered once into a small cache of compact rows, which the passes read instead.
+// rows are gathered once into a small cache of compact rows, which the passes read instead; as the
+// problem shrinks further, from the compact rows that are there.
 class ActiveSet {
  public:
   // `split`: positions from here on are the second group. False when these columns were set
@@ -77,6 +103,8 @@ class ActiveSet {
  private:
   bool compact() const { return !slot_of_.empty(); }
   void find_segments();
+  void find_pieces();
+  bool keep_rows(std::span<const std::int32_t> earlier);
   void gather(const HeldRow& row, float* to) const;
   void note(std::size_t position, const ActiveRow& row);
 
@@ -95,13 +123,12 @@ class ActiveSet {
   std::vector<float*> slots_;
   std::vector<std::int32_t> slot_of_;      // per position, -1 where absent; empty when not compact
   std::vector<std::int32_t> position_in_;  // per slot
-  // Where the columns are: up to `end` in one block, each at its offset there.
+  // Where the columns are: some in each of these blocks.
   struct Piece {
     std::size_t block;
-    std::size_t end;
+    Selected columns;
   };
   std::vector<Piece> pieces_;
-  std::vector<std::uint32_t> offsets_;
   std::size_t stride_ = 0;
   std::size_t next_slot_ = 0;
 };

@@ -16,7 +16,8 @@ namespace onefit {
 // (sigmoid) and duplicate rows give a curvature of zero or less.
 inline constexpr float kTau = 1e-12F;
 
-// The CSR product works on this many kernel rows at a time.
+// The CSR product works on this many kernel rows at a time, and columns of rows are gathered from
+// as many at a time.
 inline constexpr std::size_t kLanes = 16;
 
 // Dense data are laid out in panels of this many rows, feature by feature, so that products with a
@@ -33,6 +34,15 @@ struct Best {
 struct Nearest {
   double inverse = 0.0;
   std::size_t index = 0;
+};
+
+// Some columns of a row: where each is and, if they rise, which they are of each kLanes in turn, as
+// the bits of a mask.
+struct Columns {
+  std::size_t count;
+  const std::uint32_t* offsets;
+  std::size_t n_masks;  // 0: they do not rise
+  const std::uint16_t* masks;
 };
 
 // What trend.hpp has of each position, and of n of them in all, padding included.
@@ -107,6 +117,9 @@ struct Loops {
 
   // acc += c0 r0 + c1 r1 + c2 r2 + c3 r3 in double precision.
   void (*accumulate4)(std::size_t n, double* acc, const float* const* rows, const double* coef);
+
+  // The columns of a row, one after the other. Up to kLanes more are written.
+  void (*gather)(const Columns& columns, const float* row, float* to);
 
   // out = sum of coef * column; x += step * rate.
   void (*combine)(std::size_t n, double* out, const double* const* columns, const double* coef,

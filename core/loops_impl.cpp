@@ -393,6 +393,24 @@ void panel(std::size_t d, const T* x, std::size_t count, const T* rows, T* dot, 
   }
 }
 
+// ---- columns of a row ---------------------------------------------------------------------------
+
+void gather(const Columns& columns, const float* row, float* to) {
+#if defined(__AVX512F__)
+  // One mask takes about as long as three columns.
+  if (columns.n_masks > 0 && 3 * columns.n_masks < columns.count) {
+    for (std::size_t k = 0; k < columns.n_masks; ++k) {
+      const auto mask = static_cast<__mmask16>(columns.masks[k]);
+      const __m512 values = _mm512_maskz_loadu_ps(mask, row + k * kLanes);
+      _mm512_storeu_ps(to, _mm512_maskz_compress_ps(mask, values));
+      to += __builtin_popcount(columns.masks[k]);
+    }
+    return;
+  }
+#endif
+  for (std::size_t c = 0; c < columns.count; ++c) to[c] = row[columns.offsets[c]];
+}
+
 // ---- CSR rows times a small dense block ---------------------------------------------------------
 
 template <class T>
@@ -434,6 +452,7 @@ const Loops ONEFIT_TABLE(ONEFIT_ISA) = {
     shifts,
     summarise,
     accumulate4,
+    gather,
     combine,
     advance,
     dot,
