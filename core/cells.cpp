@@ -11,6 +11,7 @@
 #include "blas.hpp"
 #include "chain_workers.hpp"
 #include "folds.hpp"
+#include "gathered.hpp"
 #include "loops.hpp"
 #include "smo.hpp"
 #include "whole_starts.hpp"
@@ -24,35 +25,6 @@ constexpr std::chrono::microseconds kPause{200};  // between looks whether a sta
 constexpr double kFurther = 0.1;  // of what decides the values: where problems are solved on to
 
 using Steps = std::vector<std::vector<Solution>>;  // of each pair
-
-// Kernel values of rows of a store with the queries, which may be runs of columns.
-class QueryRows {
- public:
-  QueryRows(KernelStore& store, std::span<const std::int32_t> queries) : store_(store) {
-    for (std::size_t q = 0; q < queries.size();) {
-      std::size_t end = q + 1;
-      while (end < queries.size() && queries[end] == queries[end - 1] + 1) ++end;
-      const auto column = static_cast<std::size_t>(queries[q]);
-      runs_.push_back(store.run(column, column + (end - q)));
-      blocks_ |= std::uint64_t{1} << runs_.back().block;
-      q += runs_.back().length;
-    }
-  }
-
-  // Of the first of these rows; where the store lacks it, it may evaluate the next ones with it.
-  void read(std::span<const std::int32_t> rows, float* to) {
-    const std::size_t next = std::min(kQueries, rows.size() - 1);
-    const HeldRow held = store_.hold(rows[0], blocks_, rows.subspan(1, next), 1);
-    for (const Run& run : runs_) {
-      to = std::copy_n(held.block(run.block) + run.offset, run.length, to);
-    }
-  }
-
- private:
-  KernelStore& store_;
-  std::vector<Run> runs_;
-  std::uint64_t blocks_ = 0;
-};
 
 // Sums over support vectors for some steps of all pairs: what `add` adds to the values of a step
 // and pair.
@@ -135,16 +107,14 @@ class PairSums {
   // From the rows of the support vectors.
   void add_rows_of_support(double* values) {
     const std::size_t n = line_.queries.size();
-    QueryRows queries(*line_.store, line_.queries);
+    const Gathered queries(*line_.store, line_.queries);
     std::vector<float> batch(kBatch * n);
     for (std::size_t k = 0; k + 1 < line_.starts.size(); ++k) {
       const std::vector<std::int32_t> support = support_of(k);
       for (std::size_t s = 0; s < support.size(); s += kBatch) {
         const auto some = std::span(support).subspan(s);
         const std::size_t count = std::min(kBatch, some.size());
-        for (std::size_t r = 0; r < count; ++r) {
-          queries.read(some.subspan(r), batch.data() + r * n);
-        }
+        queries.rows(some.first(count), batch.data());
         add_batch(k, some.first(count), batch.data(), values);
       }
     }
