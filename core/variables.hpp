@@ -16,9 +16,11 @@
 namespace onefit {
 
 // Variables are dropped when at most this share of them would remain; later where iterations are
-// few.
+// few, unless rows of so many are in no cache: 10 folds of a9a with C = 100 then take 0.78 of the
+// time with 8,000 rows and 0.89 with 16,000, waveform 0.9, magic the same.
 inline constexpr double kShrinkTo = 0.7;
 inline constexpr double kShrinkHurried = 0.5;
+inline constexpr std::size_t kInNoCache = 2000;
 // Fewer variables than this take exact steps.
 inline constexpr std::size_t kFewVariables = 30;
 
@@ -131,6 +133,11 @@ class Variables {
       low_[p] = low_shift<float>(problem_, v, beta_[v]);
     }
     memory_.activate(store_, memory_.columns, split, scratch_bytes_);
+  }
+
+  // The share to which variables are dropped.
+  double worth_shrinking(bool hurries) const {
+    return hurries && active_.size() < kInNoCache ? kShrinkHurried : kShrinkTo;
   }
 
   // Drops the variables that cannot be chosen now and are unlikely to be chosen later: those whose
