@@ -118,7 +118,8 @@ struct Loops {
   // acc += c0 r0 + c1 r1 + c2 r2 + c3 r3 in double precision.
   void (*accumulate4)(std::size_t n, double* acc, const float* const* rows, const double* coef);
 
-  // The columns of a row, one after the other. Up to kLanes more are written.
+  // The columns of a row, one after the other; `to` may be the row itself if they rise. Up to
+  // kLanes more are written.
   void (*gather)(const Columns& columns, const float* row, float* to);
 
   // out = sum of coef * column; x += step * rate.

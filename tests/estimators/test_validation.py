@@ -101,3 +101,18 @@ def test_names_of_an_earlier_fit_are_dropped(cls):
     model = cls().fit(pd.DataFrame(X, columns=["a", "b"]), Y)
     assert list(model.feature_names_in_) == ["a", "b"]
     assert not hasattr(model.fit(X, Y), "feature_names_in_")
+
+
+def test_a_class_has_the_parameters_of_its_own_constructor():
+    class Wide(SVC):
+        def __init__(self, C=1.0, width=2.0):
+            super().__init__(C=C, gamma=1 / width)
+            self.width = width
+
+    assert "width" not in SVC().get_params()
+    assert Wide(width=3.0).get_params() == {"C": 1.0, "width": 3.0}
+    Wide.__init__ = SVC.__init__
+    assert Wide().get_params() == SVC().get_params()
+    names = SVC._get_param_names()
+    names.clear()
+    assert "C" in SVC().get_params()

@@ -21,8 +21,8 @@ from sklearn.utils.validation import _num_samples, validate_data
 # Parameter values that scikit-learn has found valid, by class; forgotten when they are too many.
 _valid: set[tuple[Any, ...]] = set()
 _MOST_VALID = 10_000
-# The names of the parameters, by constructor.
-_names: WeakKeyDictionary[Any, list[str]] = WeakKeyDictionary()
+# The names of the parameters of a class, and the constructor that they were read from.
+_names: WeakKeyDictionary[type, tuple[Any, list[str]]] = WeakKeyDictionary()
 _PLAIN_TYPES = (str, int, float, bool, type(None))
 
 
@@ -32,9 +32,10 @@ class QuickParameters(BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
-        if cls.__init__ not in _names:
-            _names[cls.__init__] = super()._get_param_names()
-        return list(_names[cls.__init__])
+        known = _names.get(cls)
+        if known is None or known[0] is not cls.__init__:
+            known = _names[cls] = (cls.__init__, super()._get_param_names())
+        return list(known[1])
 
     def _validate_params(self) -> None:
         values = [getattr(self, name) for name in self._parameter_constraints]
