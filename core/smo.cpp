@@ -327,7 +327,7 @@ class Smo : private Variables {
       }
       if (may_shrink && !sign_.looks(n_iter_) && --loop.until_shrink <= 0) {
         loop.until_shrink = shrink_every_;
-        if (shrink(g, groups, worth_shrinking(pace_.hurries()))) {
+        if (shrink(g, groups, shrink_share(pace_.hurries()))) {
           trend_.forget();
           look(g, groups);
           continue;

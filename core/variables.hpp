@@ -135,8 +135,8 @@ class Variables {
     memory_.activate(store_, memory_.columns, split, scratch_bytes_);
   }
 
-  // The share to which variables are dropped.
-  double worth_shrinking(bool hurries) const {
+  // What is left of the active variables is at most this share when some are dropped.
+  double shrink_share(bool hurries) const {
     return hurries && active_.size() < kInNoCache ? kShrinkHurried : kShrinkTo;
   }
 
