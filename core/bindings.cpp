@@ -179,6 +179,14 @@ NB_MODULE(_core, m) {
             return std::make_shared<KernelStore>(distance_source(distances, gamma), budget);
           },
           "distances"_a, "gamma"_a, "budget_bytes"_a)
+      .def(
+          "in_blocks",
+          [](const KernelStore& store, std::size_t budget, const std::vector<std::size_t>& starts) {
+            return std::make_shared<KernelStore>(store.source(), budget,
+                                                 checked(starts, store.size()));
+          },
+          "budget_bytes"_a, "block_starts"_a, nb::keep_alive<0, 1>(),
+          "A store of the same rows that evaluates and forgets them by blocks.")
       .def("__len__", &KernelStore::size)
       .def_prop_ro("capacity", &KernelStore::capacity, "rows that fit into the budget")
       .def_prop_ro("spare_bytes", &KernelStore::spare_bytes,

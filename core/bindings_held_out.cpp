@@ -59,7 +59,7 @@ Block products_of_pairs(KernelStore& store, const Vector<std::int32_t>& rows,
   return Block(values, {n, pairs}, owner);
 }
 
-std::pair<Numbers<std::int32_t>, Numbers<std::int64_t>> labels_of_folds(
+std::pair<Numbers<std::int32_t>, Numbers<double>> labels_of_folds(
     KernelStore& store, const std::vector<std::size_t>& starts, const FoldSolutions& solved,
     std::size_t first, const Vector<std::int32_t>& queries, const std::vector<std::size_t>& sizes,
     double tol, std::size_t threads) {
@@ -92,7 +92,7 @@ std::pair<Numbers<std::int32_t>, Numbers<std::int64_t>> labels_of_folds(
     }
   }
   std::unique_ptr<std::int32_t[]> labels(new std::int32_t[queries.shape(0)]);
-  std::unique_ptr<std::int64_t[]> small(new std::int64_t[folds.size()]);
+  std::unique_ptr<double[]> small(new double[folds.size()]);
   {
     const nb::gil_scoped_release release;
     held_out_labels(store, starts, folds, tol, threads, labels.get(), small.get());
@@ -109,8 +109,9 @@ void bind_held_out(nb::module_& m) {
   m.def("held_out_labels", &labels_of_folds, "store"_a, "starts"_a, "solutions"_a, "first"_a,
         "queries"_a, "sizes"_a, "tol"_a, "threads"_a = 1,
         "The number of the class that the pairs of C-SVC of each fold vote for, for each of its "
-        "queries, and how many values of each fold are smaller than tol. The folds are those from "
-        "`first` on; queries, so many for each fold, and the variables of pairs are rows of the "
+        "queries, and which share of the values that decide each fold are smaller than tol. The "
+        "folds are those from `first` on; queries, so many for each fold, and the variables of "
+        "pairs are rows of the "
         "store, which are sorted by class.");
 }
 

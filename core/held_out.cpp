@@ -160,55 +160,134 @@ void set_coefficients(const FittedFold& fold, std::span<const std::size_t> start
   }
 }
 
-// The values of one fold, pair by pair, without the offsets.
-std::vector<double> values_of_pairs(KernelStore& store, std::span<const std::size_t> starts,
-                                    const FittedFold& fold) {
-  if (fold.pairs.size() == 1) {  // p - g, where p of C-SVC is 1 in the first class, -1 in the other
-    std::vector<double> values;
-    for (const std::int32_t query : fold.queries) {
-      const auto q = static_cast<std::size_t>(query);
-      values.push_back((q < starts[1] ? 1.0 : -1.0) - fold.pairs[0].gradient[q]);
-    }
-    return values;
-  }
-  std::vector<double> coef((starts.size() - 2) * starts.back());
-  set_coefficients(fold, starts, coef.data());
-  std::vector<std::int32_t> rows(starts.back());
-  std::iota(rows.begin(), rows.end(), 0);
-  return sums_of_pairs(store, rows, starts, coef.data(), fold.queries);
-}
+// Votes on the rows that one fold holds out.
+class Vote {
+ public:
+  Vote(KernelStore& store, std::span<const std::size_t> starts, const FittedFold& fold, double tol)
+      : store_(store), starts_(starts), classes_(starts.size() - 1), fold_(fold), tol_(tol) {}
 
-std::int64_t label_fold(KernelStore& store, std::span<const std::size_t> starts,
-                        const FittedFold& fold, double tol, std::int32_t* labels) {
-  const std::size_t classes = starts.size() - 1;
-  const std::size_t n = fold.queries.size();
-  const std::vector<double> values = values_of_pairs(store, starts, fold);
-  std::int64_t small = 0;
-  std::vector<std::int32_t> votes(classes * n, 0);  // class by class
-  for (std::size_t i = 0, p = 0; i < classes; ++i) {
-    for (std::size_t j = i + 1; j < classes; ++j, ++p) {
-      const double offset = fold.pairs[p].offset;
-      std::int32_t* first = votes.data() + i * n;
-      std::int32_t* second = votes.data() + j * n;
-      for (std::size_t q = 0; q < n; ++q) {
-        const double value = values[p * n + q] + offset;
-        small += std::abs(value) < tol ? 1 : 0;
-        first[q] += value > 0.0 ? 1 : 0;
-        second[q] += value > 0.0 ? 0 : 1;
-      }
+  // Labels of all of them; returns which share of the values that were looked at are small.
+  double run(std::int32_t* labels) {
+    if (classes_ == 2) {
+      ask_own_pairs(labels, [&](std::size_t q) { labels[q] = 1 - labels[q]; });
+    } else {
+      std::vector<std::size_t> contested;
+      ask_own_pairs(labels, [&](std::size_t q) { contested.push_back(q); });
+      if (!contested.empty()) ask_all_pairs(contested, labels);
     }
+    return looked_at_ == 0 ? 0.0 : static_cast<double>(small_) / static_cast<double>(looked_at_);
   }
-  std::fill_n(labels, n, 0);
-  std::vector<std::int32_t> most(votes.begin(), votes.begin() + static_cast<std::ptrdiff_t>(n));
-  for (std::size_t k = 1; k < classes; ++k) {
+
+ private:
+  void look_at(double value) {
+    ++looked_at_;
+    small_ += std::abs(value) < tol_ ? 1 : 0;
+  }
+
+  std::size_t position(std::size_t q) const { return static_cast<std::size_t>(fold_.queries[q]); }
+
+  // Gives every row its own class, and names those that lose a pair of it. The value of a variable
+  // is p - g, where p of C-SVC is 1 in the first class and -1 in the second.
+  template <class Loses>
+  void ask_own_pairs(std::int32_t* labels, const Loses& loses) {
+    const std::size_t n = fold_.queries.size();
+    std::vector<std::vector<std::size_t>> members(classes_);
     for (std::size_t q = 0; q < n; ++q) {
-      if (votes[k * n + q] <= most[q]) continue;
-      most[q] = votes[k * n + q];
+      const auto next = std::upper_bound(starts_.begin(), starts_.end(), position(q));
+      const auto k = static_cast<std::size_t>(next - starts_.begin()) - 1;
+      members[k].push_back(q);
       labels[q] = static_cast<std::int32_t>(k);
     }
+    std::vector<std::uint8_t> lost(n, 0);
+    for (std::size_t i = 0, p = 0; i < classes_; ++i) {
+      for (std::size_t j = i + 1; j < classes_; ++j, ++p) {
+        const PairModel& pair = fold_.pairs[p];
+        // Variables of the pair are the rows of class i, then those of j.
+        const double* of_first = pair.gradient;
+        const double* of_second = of_first + (starts_[i + 1] - starts_[i]);
+        for (const std::size_t q : members[i]) {
+          const double value = 1.0 - of_first[position(q) - starts_[i]] + pair.offset;
+          look_at(value);
+          lost[q] |= static_cast<std::uint8_t>(!(value > 0.0));
+        }
+        for (const std::size_t q : members[j]) {
+          const double value = -1.0 - of_second[position(q) - starts_[j]] + pair.offset;
+          look_at(value);
+          lost[q] |= static_cast<std::uint8_t>(value > 0.0);
+        }
+      }
+    }
+    for (std::size_t q = 0; q < n; ++q) {
+      if (lost[q] != 0) loses(q);
+    }
   }
-  return small;
-}
+
+  void ask_all_pairs(std::span<const std::size_t> contested, std::int32_t* labels) {
+    const std::size_t n = contested.size();
+    std::vector<std::int32_t> queries;
+    for (const std::size_t q : contested) queries.push_back(fold_.queries[q]);
+    const std::vector<double> sums = store_.is_in_one_piece() && store_.n_blocks() == 1
+                                         ? sums_over_rows(queries)
+                                         : sums_over_support(queries);
+    std::vector<std::int32_t> votes(classes_ * n, 0);  // class by class
+    for (std::size_t i = 0, p = 0; i < classes_; ++i) {
+      for (std::size_t j = i + 1; j < classes_; ++j, ++p) {
+        for (std::size_t q = 0; q < n; ++q) {
+          const double value = sums[p * n + q] + fold_.pairs[p].offset;
+          look_at(value);
+          ++votes[(value > 0.0 ? i : j) * n + q];
+        }
+      }
+    }
+    for (std::size_t q = 0; q < n; ++q) {
+      std::size_t winner = 0;
+      for (std::size_t k = 1; k < classes_; ++k) {
+        if (votes[k * n + q] > votes[winner * n + q]) winner = k;
+      }
+      labels[contested[q]] = static_cast<std::int32_t>(winner);
+    }
+  }
+
+  // Pair by pair. Where whole rows are kept, those of queries that errors are made of are there:
+  // they are support vectors of other folds.
+  std::vector<double> sums_over_rows(std::span<const std::int32_t> queries) {
+    const std::size_t n = queries.size();
+    std::vector<double> sums(fold_.pairs.size() * n);
+    std::vector<double> values(starts_.back());
+    for (std::size_t q = 0; q < n; ++q) {
+      const std::size_t more = std::min(store_.preferred_rows(), n - q - 1);
+      const HeldRow held = store_.hold(queries[q], 1, queries.subspan(q + 1, more), 1);
+      std::copy_n(held.block(0), values.size(), values.begin());
+      double* sum = sums.data() + q;
+      auto pair = fold_.pairs.begin();
+      for (std::size_t i = 0; i < classes_; ++i) {
+        const std::size_t of_first = starts_[i + 1] - starts_[i];
+        for (std::size_t j = i + 1; j < classes_; ++j, ++pair, sum += n) {
+          *sum = loops().dot(of_first, pair->beta, values.data() + starts_[i]) +
+                 loops().dot(starts_[j + 1] - starts_[j], pair->beta + of_first,
+                             values.data() + starts_[j]);
+        }
+      }
+    }
+    return sums;
+  }
+
+  std::vector<double> sums_over_support(std::span<const std::int32_t> queries) {
+    std::vector<double> coef((classes_ - 1) * starts_.back());
+    set_coefficients(fold_, starts_, coef.data());
+    std::vector<std::int32_t> rows(starts_.back());
+    std::iota(rows.begin(), rows.end(), 0);
+    return sums_of_pairs(store_, rows, starts_, coef.data(), queries);
+  }
+
+  KernelStore& store_;
+  std::span<const std::size_t> starts_;
+  std::size_t classes_;
+  const FittedFold& fold_;
+  double tol_;
+  std::size_t looked_at_ = 0;
+  std::size_t small_ = 0;
+};
 
 }  // namespace
 
@@ -224,7 +303,7 @@ void pair_products(KernelStore& store, std::span<const std::int32_t> rows,
 
 void held_out_labels(KernelStore& store, std::span<const std::size_t> starts,
                      const std::vector<FittedFold>& folds, double tol, std::size_t threads,
-                     std::int32_t* labels, std::int64_t* small) {
+                     std::int32_t* labels, double* small) {
   std::vector<std::int32_t*> to;
   for (const FittedFold& fold : folds) {
     to.push_back(labels);
@@ -233,7 +312,7 @@ void held_out_labels(KernelStore& store, std::span<const std::size_t> starts,
   const std::size_t users = std::max<std::size_t>(1, std::min(threads, store.most_users()));
   parallel_for(folds.size(), users, [&](std::size_t begin, std::size_t end) {
     for (std::size_t f = begin; f < end; ++f) {
-      small[f] = label_fold(store, starts, folds[f], tol, to[f]);
+      small[f] = Vote(store, starts, folds[f], tol).run(to[f]);
     }
   });
 }

@@ -1,9 +1,11 @@
 // What pairs of classes say of the rows that a fold holds out: decision values, and the votes of
 // all pairs.
 //
-// Every held-out row needs its kernel values with the support vectors of its fold once, and never
-// again: they are evaluated tile by tile and kept nowhere, unless the store has them already and
-// reading is faster. Two classes need none at all: the gradient of a held-out row is its value.
+// A row that all pairs of its own class give to that class needs no other pair: no class that lost
+// to it can have as many votes. It is a variable of those pairs, fixed at 0, and its gradients are
+// their values: most rows need no kernel value at all. The others need theirs with the support
+// vectors of their fold once, and never again: they are evaluated tile by tile and kept nowhere,
+// unless the store has them already and reading is faster.
 #pragma once
 
 #include <cstddef>
@@ -45,11 +47,11 @@ struct FittedFold {
 };
 
 // For every held-out row of C-SVC the class with most votes (a value of exactly 0 votes for the
-// second class of its pair, ties go to the lowest class), fold by fold; and for every fold how many
-// values are smaller than `tol`. The variables of pair (i, j) are the rows of class i, then those
-// of j; all rows of the store take part, class k from starts[k] on.
+// second class of its pair, ties go to the lowest class), fold by fold; and for every fold which
+// share of the values that decide it are smaller than `tol`. The variables of pair (i, j) are the
+// rows of class i, then those of j; all rows of the store take part, class k from starts[k] on.
 void held_out_labels(KernelStore& store, std::span<const std::size_t> starts,
                      const std::vector<FittedFold>& folds, double tol, std::size_t threads,
-                     std::int32_t* labels, std::int64_t* small);
+                     std::int32_t* labels, double* small);
 
 }  // namespace onefit

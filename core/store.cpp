@@ -47,7 +47,7 @@ void HeldRow::release() {
   store_ = nullptr;
 }
 
-KernelStore::KernelStore(std::unique_ptr<RowSource> source, std::size_t budget_bytes,
+KernelStore::KernelStore(std::shared_ptr<const RowSource> source, std::size_t budget_bytes,
                          std::vector<std::size_t> starts, std::size_t packed_bytes)
     : source_(std::move(source)),
       size_(source_->size()),

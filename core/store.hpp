@@ -70,10 +70,12 @@ class KernelStore {
   // `starts`: the first column of each block; the first of them is 0. Blocks may be merged. Several
   // blocks are for solvers that work on pairs of them and forget them in time: the budget counts on
   // it. A matrix of up to `packed_bytes` is kept in one piece, and no part of it is ever forgotten.
-  KernelStore(std::unique_ptr<RowSource> source, std::size_t budget_bytes,
+  KernelStore(std::shared_ptr<const RowSource> source, std::size_t budget_bytes,
               std::vector<std::size_t> starts = {0}, std::size_t packed_bytes = kPackedBytes);
 
   std::size_t size() const { return size_; }
+  // What evaluates the rows: another store may have the same.
+  const std::shared_ptr<const RowSource>& source() const { return source_; }
   const float* diagonal() const { return diagonal_.data(); }
   std::size_t capacity() const { return capacity_; }
   // How many solvers may work on the store at once without running out of slots.
@@ -146,7 +148,7 @@ class KernelStore {
   void unlink(std::int32_t slot);
   void push_front(std::int32_t slot);
 
-  std::unique_ptr<RowSource> source_;
+  std::shared_ptr<const RowSource> source_;
   std::size_t size_;
   std::size_t stride_;
   std::size_t capacity_;

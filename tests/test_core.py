@@ -12,7 +12,7 @@ from strategies import drawn
 
 from onefit import _core
 from onefit.kernels import Kernel, kernel_values, make_store
-from onefit.problem import c_svc_pairs
+from onefit.problem import c_svc_pairs, class_pairs
 
 PLENTY = 1 << 30
 KERNELS = [
@@ -313,6 +313,51 @@ def test_folds_in_one_call_are_checked(change, message):
         given["solutions"] = _core.solve(store, problems)[::-1]
     with pytest.raises(ValueError, match=message):
         _core.solve_together(store, **given)
+
+
+@pytest.mark.parametrize("blocks", [False, True])
+@pytest.mark.parametrize("separation", [0.0, 1.0, 3.0])
+@pytest.mark.parametrize("tol", [1e-3, 0.3])
+def test_votes_are_those_of_all_pairs(blocks, separation, tol):
+    # Classes that overlap: pairs of a row's own class decide some rows, all pairs the others.
+    sizes = np.array([30, 45, 25, 40])
+    starts, n = [0, *np.cumsum(sizes).tolist()], int(sizes.sum())
+    codes = np.arange(4).repeat(sizes)
+    X = rows(n, seed=3) + separation * np.eye(4, rows(1).shape[1])[codes]
+    bounds = np.ones((5, n))
+    bounds[np.arange(n) % 5, np.arange(n)] = 0.0
+    store = make_store(X, Kernel("rbf", gamma=0.2), PLENTY)
+    problems = [problem.to_core() for problem in c_svc_pairs(starts, np.ones(n))]
+    solved = _core.solve_together(store, problems, bounds, [None] * 6)
+    queries = [np.flatnonzero(bound == 0).astype(np.int32) for bound in bounds]
+    asked = store.in_blocks(PLENTY, starts[:-1]) if blocks else store
+    labels, small = _core.held_out_labels(
+        asked, starts, solved, 0, np.concatenate(queries), [len(q) for q in queries], tol
+    )
+    K = np.array([store.row(row) for row in range(n)], dtype=np.float64)
+    contested = 0
+    for number, rows_of_fold in enumerate(queries):
+        votes = np.zeros((len(rows_of_fold), 4), dtype=int)
+        own = np.ones(len(rows_of_fold), dtype=bool)
+        values, is_own = [], []
+        for (i, j), solution in zip(class_pairs(4), solved.fold(number), strict=True):
+            members = np.r_[starts[i] : starts[i + 1], starts[j] : starts[j + 1]]
+            value = K[np.ix_(rows_of_fold, members)] @ solution.beta + solution.offset
+            winner = np.where(value > 0, i, j)
+            votes[np.arange(len(value)), winner] += 1
+            of_pair = np.isin(codes[rows_of_fold], (i, j))
+            own &= ~of_pair | (winner == codes[rows_of_fold])
+            values.append(value)
+            is_own.append(of_pair)
+        got = labels[: len(rows_of_fold)]
+        labels = labels[len(rows_of_fold) :]
+        np.testing.assert_array_equal(got, votes.argmax(axis=1))
+        # Those that their own pairs decide, and all of those that they do not.
+        is_small, is_own = np.abs(values) < tol, np.array(is_own)
+        expected = is_small[is_own].sum() + is_small[:, ~own].sum()
+        assert small[number] == pytest.approx(expected / (is_own.sum() + 6 * (~own).sum()))
+        contested += np.count_nonzero(~own)
+    assert 0 < contested < n
 
 
 @pytest.mark.parametrize(

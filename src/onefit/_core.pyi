@@ -64,6 +64,9 @@ class KernelStore:
     @staticmethod
     def from_distances(distances: KernelStore, gamma: float, budget_bytes: int) -> KernelStore: ...
 
+    def in_blocks(self, budget_bytes: int, block_starts: Sequence[int]) -> KernelStore:
+        """A store of the same rows that evaluates and forgets them by blocks."""
+
     def __len__(self) -> int: ...
 
     @property
@@ -258,9 +261,9 @@ def pair_products(store: KernelStore, rows: Annotated[NDArray[numpy.int32], dict
     Sums of kernel values for each query and pair of classes; rows are sorted by class.
     """
 
-def held_out_labels(store: KernelStore, starts: Sequence[int], solutions: FoldSolutions, first: int, queries: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Sequence[int], tol: float, threads: int = 1) -> tuple[Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))]]:
+def held_out_labels(store: KernelStore, starts: Sequence[int], solutions: FoldSolutions, first: int, queries: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Sequence[int], tol: float, threads: int = 1) -> tuple[Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))]]:
     """
-    The number of the class that the pairs of C-SVC of each fold vote for, for each of its queries, and how many values of each fold are smaller than tol. The folds are those from `first` on; queries, so many for each fold, and the variables of pairs are rows of the store, which are sorted by class.
+    The number of the class that the pairs of C-SVC of each fold vote for, for each of its queries, and which share of the values that decide each fold are smaller than tol. The folds are those from `first` on; queries, so many for each fold, and the variables of pairs are rows of the store, which are sorted by class.
     """
 
 def use_blas(blas: dict[str, CapsuleType], lapack: dict[str, CapsuleType]) -> None:

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import combinations, pairwise
+from itertools import accumulate, combinations, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -80,17 +80,21 @@ def c_svc_pairs(starts: Sequence[int], C: Floats) -> list[Problem]:
 
     Class k is the rows ``starts[k]`` to ``starts[k + 1]``; the first class of a pair is +1.
     """
-    rows, ones, zeros = _numbers(starts[-1]), np.ones(starts[-1]), np.zeros(starts[-1])
-    # Their linear terms and bounds as first and as second class; with many classes there are many
-    # pairs, and each array that is put together takes its time.
-    as_first, as_second = np.stack((ones, zeros, C)), np.stack((-ones, -C, zeros))
-    parts = [slice(first, last) for first, last in pairwise(starts)]
-    problems = []
-    for i, j in class_pairs(len(parts)):
-        first, second = parts[i], parts[j]
-        linear, lower, upper = np.concatenate((as_first[:, first], as_second[:, second]), axis=1)
-        problems.append(Problem(np.concatenate((rows[first], rows[second])), linear, lower, upper))
-    return problems
+    # With many classes there are many pairs, and each array that is put together takes its time:
+    # there is one of all of them, of which each pair has a part.
+    numbers = _numbers(starts[-1])
+    parts = [numbers[first:last] for first, last in pairwise(starts)]
+    pairs = class_pairs(len(parts))
+    rows = np.concatenate([parts[k] for pair in pairs for k in pair])
+    sizes = [len(parts[k]) for pair in pairs for k in pair]
+    linear = np.tile((1.0, -1.0), len(pairs)).repeat(sizes)
+    bounds = linear * C[rows]
+    lower, upper = np.minimum(bounds, 0.0), np.maximum(bounds, 0.0)
+    ends = list(accumulate(sizes, initial=0))[::2]
+    return [
+        Problem(rows[at], linear[at], lower[at], upper[at])
+        for at in (slice(first, last) for first, last in pairwise(ends))
+    ]
 
 
 def nu_svc_pairs(starts: Sequence[int], weights: Floats, nu: float) -> list[Problem]:

@@ -82,14 +82,24 @@ TEST(votes_of_pairs_decide) {
                     kPlenty);
   const std::vector<std::size_t> starts = {0, 2, 4, 6};
   const std::vector<std::int32_t> queries = {1, 3, 5};
+  // All gradients are 0: the pairs of their own class say 1 and -1.
   Solution pair;
   pair.beta = {1.0, 0.0, -1.0, 0.0};
+  pair.gradient = {0.0, 0.0, 0.0, 0.0};
   const std::vector<FittedFold> folds = {{{&pair, &pair, &pair}, queries},
                                          {{&pair, &pair, &pair}, {}}};
   std::vector<std::int32_t> labels(3, -1);
-  std::vector<std::int64_t> small(2, -1);
+  std::vector<double> small(2, -1.0);
   held_out_labels(store, starts, folds, 0.5, 2, labels.data(), small.data());
   CHECK((labels == std::vector<std::int32_t>{0, 1, 2}));
-  // A pair that has no part in a row's class gives it a value of almost 0.
-  CHECK((small == std::vector<std::int64_t>{3, 0}));
+  CHECK((small == std::vector<double>{0.0, 0.0}));
+
+  // One that loses a pair of its class is decided by the kernel values of all pairs: by those it
+  // wins, and 1 of 3 of them is almost 0, since its class has no part in that one.
+  Solution lost = pair;
+  lost.gradient[1] = 2.0;
+  const std::vector<FittedFold> contested = {{{&lost, &pair, &pair}, queries}};
+  held_out_labels(store, starts, contested, 0.5, 1, labels.data(), small.data());
+  CHECK((labels == std::vector<std::int32_t>{0, 1, 2}));
+  CHECK(small[0] == 1.0 / 9.0);
 }

@@ -70,11 +70,11 @@ def test_scores_and_ledger(monkeypatch, n_classes, seeding, make, parameters):
 
 @pytest.mark.parametrize("n_jobs", [1, 3])
 @pytest.mark.parametrize("most_rows", [0, 5000])
-@pytest.mark.parametrize("features", [4, 60])  # few are evaluated again, many are read
+@pytest.mark.parametrize("features", [4, 60])  # entries of few are cheaper than reading them
 @pytest.mark.parametrize("cache_size", ["auto", 0.05])
 def test_however_they_are_shared_out(monkeypatch, n_jobs, most_rows, features, cache_size):
     monkeypatch.setattr(at_once, "MOST_ROWS", most_rows)
-    X, y = data(300, 4, features=features)
+    X, y = data(300, 4, seed=1, features=features)
     names = np.array(["b", "a", "d", "c"])[y]
     estimator = SVC(gamma=1 / features, cache_size=cache_size)
     fast, slow, used = both_ways(
@@ -88,6 +88,17 @@ def test_however_they_are_shared_out(monkeypatch, n_jobs, most_rows, features, c
     )
     assert used
     assert_same(fast, slow)
+
+
+def test_values_that_decide_nothing_do_not_count(monkeypatch):
+    # Well apart, each row is decided by the pairs of its class; more than one in a hundred values
+    # of the other pairs are smaller than the tolerance.
+    X, y = data(300, 4, features=60)
+    how = {"cv": StratifiedKFold(7, shuffle=True, random_state=0), "seeding": "avg"}
+    fast, slow, used = both_ways(monkeypatch, SVC(gamma=1 / 60), X, y, **how)
+    assert used
+    np.testing.assert_array_equal(fast["test_score"], slow["test_score"])
+    assert fast.ledger.n_iter < slow.ledger.n_iter
 
 
 @pytest.mark.parametrize("n_jobs", [1, 3])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -50,6 +51,11 @@ class SharedKernel:
         if kernel is None or not self.depends_on_fold:
             return kernel
         return replace(kernel, gamma=resolve_gamma("scale", self._X[train]))
+
+    def in_blocks(self, starts: Sequence[int]) -> _core.KernelStore:
+        """The rows of a kernel that does not depend on the fold, by blocks of columns."""
+        budget = budget_bytes(self._machine.cache_size, len(self._order))
+        return self.store(self.of_all).in_blocks(budget, starts)
 
     def store(self, kernel: Kernel | None) -> _core.KernelStore:
         """The rows of one of these kernels."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from time import perf_counter
 from typing import Any, TypeAlias
 
@@ -44,12 +44,11 @@ from onefit.solver import warn_if_unfinished
 MOST_VARIABLES = 200_000
 MOST_ROWS = 5_000
 
-# Of more rows than that, all folds of a pair of classes are solved before the next one where few
-# features make entries cheap: those of held-out rows are then evaluated a second time. So many
+# Of more rows than that, all folds of a pair of classes are solved before the next one. So many
 # bytes may be kept of all solutions, and so many blocks of columns a store knows.
-FEW_FEATURES = 48
 MOST_KEPT = 256 * MEGABYTE
 MOST_CLASSES = 64
+FLOAT_BYTES = 4
 
 # A store, the solutions of some folds, and what each fold took.
 _Solved: TypeAlias = tuple[_core.KernelStore, _core.FoldSolutions, list[FoldWork]]
@@ -63,7 +62,7 @@ class _Voted:
     number: int
     converged: bool
     labels: NDArray[np.int32]
-    n_small: int  # values that are smaller than the tolerance
+    small: float  # share of the values that decide it which are smaller than the tolerance
     work: FoldWork
 
 
@@ -81,7 +80,7 @@ def scores(crossfit: CrossFit) -> dict[str, Any] | None:
     for number, fold in enumerate(crossfit.counted(_voted(crossfit, bounds, queries, sizes))):
         began, size = perf_counter(), sizes[number]
         labels: NDArray[Any] = fold.labels
-        if fold.n_small > int(UNDECIDED * size * len(whole.problems)):
+        if fold.small > UNDECIDED:
             solutions, labels = _decided(crossfit, bounds[number], number, fold)
         elif not fold.converged:
             solutions = fold.solved.fold(fold.number)
@@ -151,7 +150,7 @@ def _voted(
             start = 0
             for k in range(first, last):
                 end = start + sizes[done + k]
-                of_fold = (labels[start:end], int(small[k - first]), work[k])
+                of_fold = (labels[start:end], float(small[k - first]), work[k])
                 yield _Voted(solved, k, converged[k], *of_fold)
                 start = end
         done += len(solved)
@@ -175,14 +174,11 @@ def _folds_in_turn(crossfit: CrossFit, bounds: Floats) -> Iterator[_Solved]:
 
 def _are_pairs_better(crossfit: CrossFit, n_folds: int) -> bool:
     """Whether all folds of a pair of classes are solved before the next pair."""
-    machine, n_classes, n = crossfit.machine, len(crossfit.whole.starts) - 1, len(crossfit.order)
+    n_classes, n = len(crossfit.whole.starts) - 1, len(crossfit.order)
     return (
         2 < n_classes <= MOST_CLASSES
         and n > MOST_ROWS
         and 16 * n_folds * n * (n_classes - 1) <= MOST_KEPT
-        and isinstance(crossfit.X, np.ndarray)
-        and crossfit.X.shape[1] <= FEW_FEATURES
-        and not callable(machine.kernel)
     )
 
 
@@ -190,17 +186,22 @@ def _pairs_in_turn(crossfit: CrossFit, bounds: Floats) -> Iterator[_Solved]:
     """All folds, pair of classes by pair of classes.
 
     A pair needs its own rows and columns only, and nobody needs them after its folds: the whole
-    matrix, of which folds in turn would evaluate most, is never there.
+    matrix, of which folds in turn would evaluate most, is never there. Held-out rows that other
+    pairs have to decide are evaluated again.
     """
     machine, settings, starts = crossfit.machine, crossfit.settings, crossfit.whole.starts
-    store = machine._store(crossfit.X, crossfit.kernel.of_all, crossfit.order, starts[:-1])
+    store = crossfit.kernel.in_blocks(starts[:-1])
     work = [FoldWork() for _ in bounds]
     if crossfit.strategy.source is Source.FULL:
         crossfit.full_work = FoldWork()
     parts = []
     pairs = class_pairs(len(starts) - 1)
     meter = Meter(len(pairs), f"{type(machine).__name__}, pair of classes", crossfit.progress)
-    at_a_time = -(-PROBLEMS_PER_THREAD * settings.threads // len(bounds))
+    # Fits on all rows are shared out among threads, too. Beside the own blocks of classes, a store
+    # has room for those of one pair.
+    at_a_time = PROBLEMS_PER_THREAD * settings.threads if settings.threads > 1 else 1
+    largest = max(last - first for first, last in pairwise(starts))
+    at_a_time = min(at_a_time, 1 + store.spare_bytes // (2 * FLOAT_BYTES * largest**2))
     memory = _core.PathMemory()
     try:
         for first in range(0, len(pairs), at_a_time):

@@ -8,9 +8,11 @@ these are take longer than cross-validating some hundred rows does.
 
 from __future__ import annotations
 
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold, check_cv
 
 from onefit.estimators.given import Split
@@ -50,6 +52,11 @@ def _stratified(y: Any, n_splits: int) -> list[Split] | None:
     # All folds in one go: a call for each would take as long as what it does.
     held_out = fold == np.arange(n_splits)[:, np.newaxis]
     sizes = np.bincount(fold, minlength=n_splits)
-    test = np.split(np.nonzero(held_out)[1], np.cumsum(sizes)[:-1])
-    train = np.split(np.nonzero(~held_out)[1], np.cumsum(len(y) - sizes)[:-1])
+    test = _parts(held_out.nonzero()[1], sizes)
+    train = _parts((~held_out).nonzero()[1], len(y) - sizes)
     return list(zip(train, test, strict=True))
+
+
+def _parts(rows: NDArray[np.intp], sizes: NDArray[np.intp]) -> list[NDArray[np.intp]]:
+    ends = accumulate(sizes.tolist(), initial=0)
+    return [rows[first:last] for first, last in pairwise(ends)]
