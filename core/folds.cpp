@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <mutex>
 #include <unordered_map>
 #include <utility>
 
@@ -67,9 +68,11 @@ double share_of(double amount, std::span<const double> rooms) {
   return room.back();
 }
 
-// Brings beta, which is within the bounds, to the sums of the problem's start.
+// Brings beta, which is within the bounds, to the sums of the problem's start. Returns what each of
+// the first is given at first, in the last group.
 template <class First>
-void reach_sums(const Problem& problem, const First& first, std::vector<double>& beta) {
+double reach_sums(const Problem& problem, const First& first, std::vector<double>& beta) {
+  double given = 0.0;
   std::vector<std::size_t> who(beta.size());
   std::vector<double> room(beta.size());
   for (const Group group : groups_of(problem)) {
@@ -87,12 +90,13 @@ void reach_sums(const Problem& problem, const First& first, std::vector<double>&
         room[count] = lack > 0.0 ? problem.upper[v] - beta[v] : beta[v] - problem.lower[v];
         count += static_cast<std::size_t>(asked & (room[count] > 0.0));
       }
-      const double share = share_of(std::abs(lack), {room.data(), count});
+      const double size_of_share = share_of(std::abs(lack), {room.data(), count});
+      const double share = lack > 0.0 ? size_of_share : -size_of_share;
+      if (turn == 0) given = share;
       for (std::size_t k = 0; k < count; ++k) {
         const std::size_t v = who[k];
-        if (share < room[k]) {
-          beta[v] = std::clamp(beta[v] + (lack > 0.0 ? share : -share), problem.lower[v],
-                               problem.upper[v]);
+        if (size_of_share < room[k]) {
+          beta[v] = std::clamp(beta[v] + share, problem.lower[v], problem.upper[v]);
         } else {
           beta[v] = lack > 0.0 ? problem.upper[v] : problem.lower[v];
         }
@@ -105,7 +109,59 @@ void reach_sums(const Problem& problem, const First& first, std::vector<double>&
       beta[v] = std::abs(b - problem.upper[v]) <= rounding ? problem.upper[v] : at_lower;
     }
   }
+  return given;
 }
+
+bool is_free(const Problem& problem, std::size_t v, double b) {
+  return (b > problem.lower[v]) & (b < problem.upper[v]) & !((problem.kink != 0.0) & (b == 0.0));
+}
+
+// What folds of one problem share that start from one solution. Most of its free variables change
+// by the same amount in a fold: the gradient of that is this amount times one sum of their kernel
+// rows, and only the others need rows of their own.
+class CommonChange {
+ public:
+  void count(const FoldProblem& fold) {
+    if (n_folds_++ > 0) return;
+    free_.resize(fold.all->size());
+    for (std::size_t v = 0; v < free_.size(); ++v) {
+      free_[v] = is_free(*fold.all, v, fold.solved->beta[v]) ? 1.0 : 0.0;
+    }
+    n_free_ = static_cast<std::size_t>(std::ranges::count(free_, 1.0));
+  }
+
+  // Takes `share` from the changes of the free variables, and what that does from the gradient, if
+  // it leaves fewer rows to read.
+  void take(double share, const std::vector<double>& start, const Solution& solved, ActiveSet& all,
+            Interrupt& interrupt, Changes& changes, std::vector<double>& change,
+            std::vector<double>& gradient) {
+    if (share == 0.0 || n_free_ < kFew) return;
+    std::size_t same = 0;
+    for (std::size_t v = 0; v < free_.size(); ++v) {
+      const bool moved = (free_[v] != 0.0) & (start[v] == solved.beta[v] + share);
+      same += static_cast<std::size_t>(moved);
+    }
+    if (same * n_folds_ <= kWorth * n_free_) return;
+    std::call_once(once_, [&] {
+      sums_.assign(free_.size(), 0.0);
+      shift_gradient(all, free_.data(), interrupt, changes, sums_.data());
+    });
+    for (std::size_t v = 0; v < free_.size(); ++v) {
+      const bool moved = (free_[v] != 0.0) & (start[v] == solved.beta[v] + share);
+      change[v] = moved ? 0.0 : change[v] - free_[v] * share;
+      gradient[v] += share * sums_[v];
+    }
+  }
+
+ private:
+  static constexpr std::size_t kFew = 64;   // rows are as quickly read as counted
+  static constexpr std::size_t kWorth = 2;  // times what the sum costs
+  std::size_t n_folds_ = 0;
+  std::size_t n_free_ = 0;
+  std::vector<double> free_;  // 1 where it is, else 0
+  std::once_flag once_;
+  std::vector<double> sums_;  // - K free_
+};
 
 // The numbers of folds of the same problem one after another: they need the same rows of the store.
 std::vector<std::size_t> by_problem(const std::vector<FoldProblem>& problems) {
@@ -166,17 +222,14 @@ void make_feasible(const Problem& problem, const std::vector<bool>& first,
   reach_sums(problem, [&](std::size_t v) { return first[v]; }, beta);
 }
 
-std::vector<double> average_start(const Problem& problem, const Solution& solved) {
+std::vector<double> average_start(const Problem& problem, const Solution& solved, double* share) {
   std::vector<double> beta(problem.size());
   for (std::size_t v = 0; v < beta.size(); ++v) {
     beta[v] = std::clamp(solved.beta[v], problem.lower[v], problem.upper[v]);
   }
-  const bool kinked = problem.kink != 0.0;
-  const auto is_free = [&](std::size_t v) {
-    return (beta[v] > problem.lower[v]) & (beta[v] < problem.upper[v]) &
-           !(kinked & (beta[v] == 0.0));
-  };
-  reach_sums(problem, is_free, beta);
+  const auto first = [&](std::size_t v) { return is_free(problem, v, beta[v]); };
+  const double given = reach_sums(problem, first, beta);
+  if (share != nullptr) *share = groups_of(problem).size() == 1 ? given : 0.0;
   return beta;
 }
 
@@ -194,6 +247,10 @@ std::vector<Solution> solve_folds(KernelStore& store, const std::vector<FoldProb
                                   bool same_kernel, const Settings& settings, std::size_t threads,
                                   Interrupt& interrupt, const Solved& taken) {
   const std::vector<std::size_t> order = by_problem(problems);
+  std::unordered_map<const Solution*, CommonChange> common;
+  for (const FoldProblem& fold : problems) {
+    if (fold.solved != nullptr && same_kernel) common[fold.solved].count(fold);
+  }
   const auto prepare = [&](std::size_t k, const Settings& inner, std::size_t scratch,
                            Interrupt& part, SmoMemory& memory) -> Task {
     const FoldProblem& given = problems[order[k]];
@@ -207,7 +264,8 @@ std::vector<Solution> solve_folds(KernelStore& store, const std::vector<FoldProb
               solution_at<float>(fold, solved->beta, solved->gradient, 0, Status::Converged)};
     }
     if (solved != nullptr) {
-      fold.start = average_start(fold, *solved);
+      double share = 0.0;
+      fold.start = average_start(fold, *solved, &share);
       fold.start_gradient.clear();
       if (same_kernel) {
         memory.change.resize(fold.size());
@@ -216,6 +274,8 @@ std::vector<Solution> solve_folds(KernelStore& store, const std::vector<FoldProb
         }
         fold.start_gradient = solved->gradient;
         memory.activate(store, fold.rows, fold.split, scratch);
+        common.find(solved)->second.take(share, fold.start, *solved, memory.active, part,
+                                         memory.changes, memory.change, fold.start_gradient);
         shift_gradient(memory.active, memory.change.data(), part, memory.changes,
                        fold.start_gradient.data());
       }

@@ -31,8 +31,10 @@ void make_feasible(const Problem& problem, const std::vector<bool>& first,
                    std::vector<double>& beta);
 
 // The coefficients of a solution over the same variables as far as the bounds allow; what leaves is
-// spread over the free variables (AVG; DeCoste & Wagstaff, KDD 2000).
-std::vector<double> average_start(const Problem& problem, const Solution& solved);
+// spread over the free variables (AVG; DeCoste & Wagstaff, KDD 2000). `share`: what each of these
+// is given that has room for it; 0 if there are two groups.
+std::vector<double> average_start(const Problem& problem, const Solution& solved,
+                                  double* share = nullptr);
 
 // Whether a solution over the same variables is one of this problem, too: within its bounds, with
 // its conditions met, and with free variables that decide the offset. So are folds that hold out no

@@ -1,6 +1,9 @@
-// Columns that are evaluated alone, against the rows that they are part of.
+// Columns that are evaluated alone, against the rows that they are part of; sums and votes of
+// pairs.
 #include <cmath>
 #include <memory>
+#include <numeric>
+#include <random>
 #include <vector>
 
 #include "check.hpp"
@@ -102,4 +105,69 @@ TEST(votes_of_pairs_decide) {
   held_out_labels(store, starts, contested, 0.5, 1, labels.data(), small.data());
   CHECK((labels == std::vector<std::int32_t>{0, 1, 2}));
   CHECK(small[0] == 1.0 / 9.0);
+}
+
+TEST(pair_products_are_sums_over_support_vectors) {
+  const std::size_t size_of_all = 90;
+  const auto x = normal(size_of_all * kCols, 8);
+  const auto source = [&] {
+    return points_source(DenseView<double>{x.data(), size_of_all, kCols},
+                         {KernelKind::Rbf, 0.1, 0.0, 1});
+  };
+  const auto kernel = [&](std::int32_t i, std::int32_t j) {
+    double square = 0.0;
+    for (std::size_t c = 0; c < kCols; ++c) {
+      const double difference =
+          x[static_cast<std::size_t>(i) * kCols + c] - x[static_cast<std::size_t>(j) * kCols + c];
+      square += difference * difference;
+    }
+    return std::exp(-0.1 * square);
+  };
+  const std::vector<std::size_t> sizes = {20, 0, 9, 31};  // of the classes; one has no rows
+  const std::size_t classes = sizes.size();
+  std::vector<std::size_t> starts = {0};
+  for (const std::size_t size : sizes) starts.push_back(starts.back() + size);
+  const std::size_t n = starts.back();
+  std::vector<std::int32_t> rows(n);
+  for (std::size_t r = 0; r < n; ++r) rows[r] = static_cast<std::int32_t>(r + r / 2);
+  auto coef = normal((classes - 1) * n, 9);
+  std::mt19937 random(9);
+  for (double& value : coef) value = random() % 3 == 0 ? 0.0 : value;
+  for (std::size_t other = 0; other + 1 < classes; ++other)
+    coef[other * n + 4] = 0.0;  // no support
+
+  std::vector<std::int32_t> everyone(size_of_all);
+  std::iota(everyone.begin(), everyone.end(), 0);
+  const std::vector<std::vector<std::int32_t>> queries = {
+      everyone, {}, {89}, {3, 4, 5, 40, 41, 88, 0}, {7, 7, 6, 5}};
+  const auto check_on = [&](KernelStore& store) {
+    for (const auto& asked : queries) {
+      std::vector<double> out(asked.size() * classes * (classes - 1) / 2, -1.0);
+      pair_products(store, rows, starts, coef.data(), asked, out.data());
+      const double* value = out.data();
+      for (const std::int32_t query : asked) {
+        for (std::size_t i = 0; i < classes; ++i) {
+          for (std::size_t j = i + 1; j < classes; ++j) {
+            double expected = 0.0;
+            const auto add = [&](std::size_t k, std::size_t row_of_coef) {
+              for (std::size_t r = starts[k]; r < starts[k + 1]; ++r) {
+                expected += coef[row_of_coef * n + r] * kernel(rows[r], query);
+              }
+            };
+            add(i, j - 1);
+            add(j, i);
+            CHECK(std::abs(*value++ - expected) < 1e-5);
+          }
+        }
+      }
+    }
+  };
+  for_each_isa([&] {
+    KernelStore whole(source(), kPlenty);
+    check_on(whole);
+    KernelStore in_blocks(source(), kPlenty, {0, 4, 41, 42}, 0);
+    check_on(in_blocks);
+    KernelStore small(source(), 1);  // rows are evicted all the time
+    check_on(small);
+  });
 }
