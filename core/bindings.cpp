@@ -85,12 +85,19 @@ const std::vector<std::size_t>& checked(const std::vector<std::size_t>& starts, 
 }
 
 template <class T>
-std::shared_ptr<KernelStore> dense_store(const Matrix<T>& x, const Kernel& kernel,
-                                         std::size_t budget,
+std::shared_ptr<KernelStore> dense_store(const Matrix<T>& x, const Vector<std::int64_t>& rows,
+                                         const Kernel& kernel, std::size_t budget,
                                          const std::vector<std::size_t>& starts) {
+  for (std::size_t i = 0; i < rows.shape(0); ++i) {
+    const std::int64_t row = rows.data()[i];
+    if (row < 0 || static_cast<std::size_t>(row) >= x.shape(0)) {
+      throw std::invalid_argument("row " + std::to_string(row) + " is not in the data");
+    }
+  }
+  const DenseView<T> chosen{x.data(), rows.shape(0), x.shape(1), rows.data()};
   const nb::gil_scoped_release release;
-  return std::make_shared<KernelStore>(points_source(view(x), kernel), budget,
-                                       checked(starts, x.shape(0)));
+  return std::make_shared<KernelStore>(points_source(chosen, kernel), budget,
+                                       checked(starts, chosen.rows));
 }
 
 }  // namespace
@@ -140,9 +147,9 @@ NB_MODULE(_core, m) {
       m, "KernelStore",
       "Float32 kernel rows, evaluated when first asked for, block of columns by "
       "block of columns.")
-      .def_static("from_dense", &dense_store<double>, "x"_a, "kernel"_a, "budget_bytes"_a,
+      .def_static("from_dense", &dense_store<double>, "x"_a, "rows"_a, "kernel"_a, "budget_bytes"_a,
                   "block_starts"_a = whole)
-      .def_static("from_dense", &dense_store<float>, "x"_a, "kernel"_a, "budget_bytes"_a,
+      .def_static("from_dense", &dense_store<float>, "x"_a, "rows"_a, "kernel"_a, "budget_bytes"_a,
                   "block_starts"_a = whole)
       .def_static(
           "from_csr",

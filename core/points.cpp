@@ -43,7 +43,7 @@ Points<T>::Points(DenseView<S> view, const double* centre, double scale)
     : rows_(view.rows), cols_(view.cols), sq_(padded(view.rows), T{0}), exact_sq_(view.rows) {
   start_dense();
   for (std::size_t i = 0; i < rows_; ++i) {
-    const S* x = view.data + i * cols_;
+    const S* x = view.row(i);
     double sq = 0.0;
     for (std::size_t k = 0; k < cols_; ++k) {
       const double c = centre == nullptr ? 0.0 : centre[k];

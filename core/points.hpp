@@ -15,6 +15,11 @@ struct DenseView {
   const S* data;
   std::size_t rows;
   std::size_t cols;
+  const std::int64_t* order = nullptr;  // which rows of the data these are; nullptr: the first ones
+
+  const S* row(std::size_t i) const {
+    return data + (order == nullptr ? i : static_cast<std::size_t>(order[i])) * cols;
+  }
 };
 
 struct CsrView {

@@ -221,7 +221,7 @@ class MatrixSource final : public RowSource {
 
  private:
   const double* given_row(std::size_t row) const {
-    return view_.data + static_cast<std::size_t>(rows_[row]) * view_.cols;
+    return view_.row(static_cast<std::size_t>(rows_[row]));
   }
 
   DenseView<double> view_;
@@ -272,7 +272,7 @@ std::vector<double> middle_row(DenseView<S> view) {
   std::vector<double> values(count);
   for (std::size_t k = 0; k < view.cols && count > 0; ++k) {
     for (std::size_t r = 0; r < count; ++r) {
-      values[r] = static_cast<double>(view.data[(r * view.rows / count) * view.cols + k]);
+      values[r] = static_cast<double>(view.row(r * view.rows / count)[k]);
     }
     std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(count / 2),
                      values.end());
@@ -295,9 +295,10 @@ template <class S>
 Norms norms(DenseView<S> view, const double* centre) {
   Norms all;
   for (std::size_t i = 0; i < view.rows; ++i) {
+    const S* row = view.row(i);
     double sq = 0.0;
     for (std::size_t k = 0; k < view.cols; ++k) {
-      const double v = static_cast<double>(view.data[i * view.cols + k]) - centre[k];
+      const double v = static_cast<double>(row[k]) - centre[k];
       sq += v * v;
     }
     all.add(sq);

@@ -84,12 +84,14 @@ def make_store(
             return _core.KernelStore.from_matrix(
                 X, rows.astype(np.int32), budget_bytes, block_starts
             )
-        if not np.array_equal(rows, np.arange(X.shape[0])):
-            X = X[rows]
         if sp.issparse(X):
+            if not np.array_equal(rows, np.arange(X.shape[0])):
+                X = X[rows]
             parts = _csr_parts(_without_empty_columns(X) if X.shape[1] > MANY_COLUMNS else X)
             return _core.KernelStore.from_csr(*parts, kernel.to_core(), budget_bytes, block_starts)
-        return _core.KernelStore.from_dense(X, kernel.to_core(), budget_bytes, block_starts)
+        return _core.KernelStore.from_dense(
+            X, rows.astype(np.int64, copy=False), kernel.to_core(), budget_bytes, block_starts
+        )
     except OverflowError as error:
         raise ValueError(f"{NOT_FINITE} ({error})") from None
 

@@ -30,6 +30,7 @@ from onefit.folds import (
     solve_full,
 )
 from onefit.kernels import Floats, Kernel
+from onefit.model_selection.splitting import Dealt
 from onefit.report.progress import shown
 from onefit.seeding import Source
 from onefit.solver import solve
@@ -274,7 +275,9 @@ def can_share(estimator: Any, X: Any, splits: Sequence[Split]) -> bool:
         possible = isinstance(X, np.ndarray) or sp.issparse(X)
     if not possible or len(splits) == 0:
         return False
-    return are_all_different([train for train, _ in splits], _num_samples(X))
+    return isinstance(splits, Dealt) or are_all_different(
+        [train for train, _ in splits], _num_samples(X)
+    )
 
 
 def are_all_different(folds: Sequence[NDArray[Any]], n: int) -> bool:

@@ -18,6 +18,10 @@ from sklearn.model_selection import StratifiedKFold, check_cv
 from onefit.estimators.given import Split
 
 
+class Dealt(list[Split]):
+    """Folds of which it is known that their rows are different."""
+
+
 def splits_of(cv: Any, X: Any, y: Any, groups: Any, *, classifier: bool) -> list[Split]:
     """All folds that scikit-learn draws for this ``cv``."""
     # Whole numbers and strings are classes without a look.
@@ -34,7 +38,7 @@ def splits_of(cv: Any, X: Any, y: Any, groups: Any, *, classifier: bool) -> list
     return [(np.asarray(train), np.asarray(test)) for train, test in drawn]
 
 
-def _stratified(y: Any, n_splits: int) -> list[Split] | None:
+def _stratified(y: Any, n_splits: int) -> Dealt | None:
     """The folds of ``StratifiedKFold(n_splits)``; None where a class has fewer rows than folds."""
     _, first, codes, counts = np.unique(
         y, return_index=True, return_inverse=True, return_counts=True
@@ -52,9 +56,9 @@ def _stratified(y: Any, n_splits: int) -> list[Split] | None:
     # All folds in one go: a call for each would take as long as what it does.
     held_out = fold == np.arange(n_splits)[:, np.newaxis]
     sizes = np.bincount(fold, minlength=n_splits)
-    test = _parts(held_out.nonzero()[1], sizes)
-    train = _parts((~held_out).nonzero()[1], len(y) - sizes)
-    return list(zip(train, test, strict=True))
+    rows = np.broadcast_to(np.arange(len(y)), held_out.shape)
+    test, train = _parts(rows[held_out], sizes), _parts(rows[~held_out], len(y) - sizes)
+    return Dealt(zip(train, test, strict=True))
 
 
 def _parts(rows: NDArray[np.intp], sizes: NDArray[np.intp]) -> list[NDArray[np.intp]]:
