@@ -1,19 +1,24 @@
-// What folds say of the rows that they hold out, for Python.
+// Which rows folds hold out, and what they say of them, for Python.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <stdexcept>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "bindings.hpp"
 #include "held_out.hpp"
+#include "labels.hpp"
 #include "together.hpp"
 
 namespace onefit {
@@ -30,6 +35,42 @@ Numbers<T> owned(std::unique_ptr<T[]> values, std::size_t size) {
   T* data = values.release();
   const nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<T*>(p); });
   return {data, {size}, owner};
+}
+
+Numbers<std::int64_t> as_array(const std::vector<std::int64_t>& values) {
+  std::unique_ptr<std::int64_t[]> copy(new std::int64_t[values.size()]);
+  std::ranges::copy(values, copy.get());
+  return owned(std::move(copy), values.size());
+}
+
+std::tuple<Numbers<std::int64_t>, Numbers<std::int64_t>, Numbers<std::int64_t>> sorted_classes(
+    const Vector<std::int64_t>& labels) {
+  const Classes classes = classes_of({labels.data(), labels.shape(0)});
+  return {as_array(classes.labels), as_array(classes.codes), as_array(classes.order)};
+}
+
+// The rows that each fold trains on, one fold after another, and those that it holds out.
+using Folds = std::pair<std::vector<Numbers<std::int64_t>>, std::vector<Numbers<std::int64_t>>>;
+
+std::optional<Folds> folds_of(const Vector<std::int64_t>& labels, std::size_t n_folds) {
+  const std::size_t n = labels.shape(0);
+  const auto fold = dealt_folds({labels.data(), n}, n_folds);
+  if (!fold) return std::nullopt;
+  Folds folds;
+  for (std::size_t f = 0; f < n_folds; ++f) {
+    const auto held_out = static_cast<std::size_t>(std::ranges::count(*fold, f));
+    std::unique_ptr<std::int64_t[]> train(new std::int64_t[n - held_out]);
+    std::unique_ptr<std::int64_t[]> test(new std::int64_t[held_out]);
+    std::int64_t* in = train.get();
+    std::int64_t* out = test.get();
+    for (std::size_t row = 0; row < n; ++row) {
+      std::int64_t*& to = (*fold)[row] == f ? out : in;
+      *to++ = static_cast<std::int64_t>(row);
+    }
+    folds.first.push_back(owned(std::move(train), n - held_out));
+    folds.second.push_back(owned(std::move(test), held_out));
+  }
+  return folds;
 }
 
 bool are_classes(const std::vector<std::size_t>& starts, std::size_t size) {
@@ -103,6 +144,13 @@ std::pair<Numbers<std::int32_t>, Numbers<double>> labels_of_folds(
 }  // namespace
 
 void bind_held_out(nb::module_& m) {
+  m.def("classes_of", &sorted_classes, "labels"_a,
+        "The labels there are, in rising order, the number of each row's, and the rows by class.");
+
+  m.def("dealt_folds", &folds_of, "labels"_a, "n_folds"_a,
+        "The rows to train on, and those held out, of each fold of StratifiedKFold; None where a "
+        "class has fewer rows than there are folds.");
+
   m.def("pair_products", &products_of_pairs, "store"_a, "rows"_a, "starts"_a, "coef"_a, "queries"_a,
         "Sums of kernel values for each query and pair of classes; rows are sorted by class.");
 

@@ -26,8 +26,12 @@ namespace {
 
 // Fewer variables than this are swept faster than they are shrunk.
 constexpr std::size_t kShrinkFrom = 400;
-// Iterations between looks whether variables can be dropped, from a start near the optimum.
+// Iterations between looks whether variables can be dropped, from a start near the optimum. At
+// first they are fewer, the sooner the fewer variables there are: each time that some are dropped,
+// what is left of kernel rows has to be gathered.
 constexpr std::int64_t kShrinkSeeded = 100;
+constexpr std::int64_t kShrinkSoon = 25;
+constexpr std::size_t kShrinkSoonPer = 100;
 // Iterations between looks at the interrupt.
 constexpr std::int64_t kPoll = 128;
 // What a step of all free variables adds to the diagonal of float32 entries.
@@ -86,6 +90,7 @@ class Smo : private Variables {
 
   void begin_loop() {
     reached_.reset();
+    began_at_ = n_iter_;
     trend_.forget();
     activate_all(wide_);
     pace_.begin(!wide_ && may_hurry(), n_iter_, n_);
@@ -326,7 +331,8 @@ class Smo : private Variables {
         if (sign_.proves(n_iter_, beta_, g, (up + low) / 2)) return End::SignProven;
       }
       if (may_shrink && !sign_.looks(n_iter_) && --loop.until_shrink <= 0) {
-        loop.until_shrink = shrink_every_;
+        const auto soon = std::max(kShrinkSoon, static_cast<std::int64_t>(n_ / kShrinkSoonPer));
+        loop.until_shrink = std::min(shrink_every_, std::max(soon, n_iter_ - began_at_));
         if (shrink(g, groups, shrink_share(pace_.hurries()))) {
           trend_.forget();
           look(g, groups);
@@ -408,6 +414,7 @@ class Smo : private Variables {
   std::int64_t shrink_every_ = 0;
   std::variant<std::monostate, Loop<float>, Loop<double>> loop_;
   std::int64_t n_iter_ = 0;
+  std::int64_t began_at_ = 0;  // this round
   std::int64_t until_poll_ = 0;
   bool evaluated_ = false;  // kernel entries, in a burst
   Pace pace_;

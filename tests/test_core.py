@@ -386,6 +386,16 @@ def test_votes_are_checked(change, message):
         )
 
 
+@given(st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-2, 2), max_size=40))
+def test_classes_are_those_of_numpy(labels):
+    labels = np.array(labels, dtype=np.int64)
+    classes, codes, order = _core.classes_of(labels)
+    expected, expected_codes = np.unique(labels, return_inverse=True)
+    np.testing.assert_array_equal(classes, expected)
+    np.testing.assert_array_equal(codes, expected_codes)
+    np.testing.assert_array_equal(order, np.argsort(expected_codes, kind="stable"))
+
+
 def test_unknown_instruction_set():
     with pytest.raises(ValueError, match="does not have the instruction set sse9"):
         _core.use_instruction_set("sse9")

@@ -256,6 +256,16 @@ def solve_together(store: KernelStore, problems: list[Problem], bounds: Annotate
     Solves each problem with the bounds of each fold, which are the rows of a matrix with a column for each row of the store; from a solution of it on this store, or from nothing where it is None, along its paths where these are not None. Folds without a free row are solved from nothing. Ctrl-C stops it.
     """
 
+def classes_of(labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))]]:
+    """
+    The labels there are, in rising order, the number of each row's, and the rows by class.
+    """
+
+def dealt_folds(labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_folds: int) -> tuple[list[Annotated[NDArray[numpy.int64], dict(shape=(None,))]], list[Annotated[NDArray[numpy.int64], dict(shape=(None,))]]] | None:
+    """
+    The rows to train on, and those held out, of each fold of StratifiedKFold; None where a class has fewer rows than there are folds.
+    """
+
 def pair_products(store: KernelStore, rows: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], starts: Sequence[int], coef: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], queries: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]:
     """
     Sums of kernel values for each query and pair of classes; rows are sorted by class.

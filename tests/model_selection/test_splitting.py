@@ -30,7 +30,7 @@ def test_stratified_folds(data):
     rng = np.random.default_rng(data.draw(st.integers(0, 1000)))
     labels = rng.permutation(100)[:n_classes] - 50
     y = rng.permutation(np.repeat(labels, sizes))
-    kind = data.draw(st.sampled_from(["int64", "int8", "str", "bool", "float64"]))
+    kind = data.draw(st.sampled_from(["int64", "int8", "uint64", "str", "bool", "float64"]))
     y = (y > labels[0]) if kind == "bool" else y.astype(kind)
     if min(np.unique(y, return_counts=True)[1]) >= n_splits:
         assert_same(data.draw(st.sampled_from([n_splits, StratifiedKFold(n_splits)])), y)

@@ -76,11 +76,10 @@ class KernelClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         weights = np.ones(len(y)) if weights is None else np.maximum(weights, 0.0)
         if y.dtype.kind not in "biuUS":  # whole numbers and strings are classes without a look
             check_classification_targets(y)
-        classes, codes = np.unique(y, return_inverse=True)
-        class_weight = self._class_weights(classes, y)
         # Sorted by class, the rows of a pair are two runs of every kernel row, which the solver
         # reads in place.
-        order = np.argsort(codes, kind="stable")
+        classes, codes, order = _classes_of(y)
+        class_weight = self._class_weights(classes, y)
         if not every_row:
             order = order[weights[order] > 0]
         sizes = np.bincount(codes[order], minlength=len(classes))
@@ -259,3 +258,12 @@ class KernelClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         else:
             codes = voting.votes(values, len(classes))
         return np.asarray(classes.take(codes))
+
+
+def _classes_of(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp], NDArray[np.intp]]:
+    """The classes in their order, the number of each row's, and the rows by class."""
+    if y.dtype.kind == "i":  # in the core: on some hundred rows this takes as long as solving
+        classes, codes, order = _core.classes_of(y.astype(np.int64, copy=False))
+        return classes.astype(y.dtype, copy=False), codes, order
+    classes, codes = np.unique(y, return_inverse=True)
+    return classes, codes, np.argsort(codes, kind="stable")

@@ -34,6 +34,7 @@ from onefit.folds import (
 from onefit.kernels import Floats
 from onefit.memory import MEGABYTE
 from onefit.model_selection.crossfit import UNDECIDED, Begun, CrossFit
+from onefit.model_selection.splitting import Dealt
 from onefit.problem import class_pairs
 from onefit.report.progress import Meter
 from onefit.seeding import Source
@@ -113,6 +114,12 @@ def _bounds_of_folds(crossfit: CrossFit) -> Floats | None:
     ):
         return None
     whole, splits = crossfit.whole, crossfit.splits
+    if isinstance(splits, Dealt):  # all rows but those held out train, some of every class
+        tests = [test for _, test in splits]
+        bounds = np.tile(whole.bounds, (len(splits), 1))
+        folds = np.arange(len(splits)).repeat([len(test) for test in tests])
+        bounds[folds, crossfit.position[np.concatenate(tests)]] = 0.0
+        return bounds
     bounds = np.zeros((len(splits), len(whole.bounds)))
     for bound, (train, _) in zip(bounds, splits, strict=True):
         at = crossfit.position[train]

@@ -1,20 +1,18 @@
 """The folds of a splitter, with a short cut for the one that classifiers are validated with.
 
-``StratifiedKFold`` without shuffling is a function of the labels alone. Sorted by class, in the
-order in which classes appear, row r is dealt to fold r mod k; each class then hands its rows out in
-their own order, fold by fold. That takes two sorts; scikit-learn's checks of what kind of labels
-these are take longer than cross-validating some hundred rows does.
+``StratifiedKFold`` without shuffling is a function of the labels alone, which the core deals
+(``core/labels.hpp``): scikit-learn's checks of what kind of labels these are take longer than
+cross-validating some hundred rows does.
 """
 
 from __future__ import annotations
 
-from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold, check_cv
 
+from onefit import _core
 from onefit.estimators.given import Split
 
 
@@ -40,27 +38,6 @@ def splits_of(cv: Any, X: Any, y: Any, groups: Any, *, classifier: bool) -> list
 
 def _stratified(y: Any, n_splits: int) -> Dealt | None:
     """The folds of ``StratifiedKFold(n_splits)``; None where a class has fewer rows than folds."""
-    _, first, codes, counts = np.unique(
-        y, return_index=True, return_inverse=True, return_counts=True
-    )
-    if len(y) == 0 or counts.min() < n_splits:
-        return None
-    appearance = np.empty(len(first), dtype=np.intp)
-    appearance[np.argsort(first)] = np.arange(len(first))
-    codes = appearance[codes]
-    order = np.argsort(codes, kind="stable")
-    dealt = codes[order] * n_splits + np.arange(len(y)) % n_splits
-    dealt.sort()
-    fold = np.empty(len(y), dtype=np.intp)
-    fold[order] = dealt % n_splits
-    # All folds in one go: a call for each would take as long as what it does.
-    held_out = fold == np.arange(n_splits)[:, np.newaxis]
-    sizes = np.bincount(fold, minlength=n_splits)
-    rows = np.broadcast_to(np.arange(len(y)), held_out.shape)
-    test, train = _parts(rows[held_out], sizes), _parts(rows[~held_out], len(y) - sizes)
-    return Dealt(zip(train, test, strict=True))
-
-
-def _parts(rows: NDArray[np.intp], sizes: NDArray[np.intp]) -> list[NDArray[np.intp]]:
-    ends = accumulate(sizes.tolist(), initial=0)
-    return [rows[first:last] for first, last in pairwise(ends)]
+    labels = y if y.dtype.kind in "biu" else np.unique(y, return_inverse=True)[1]
+    folds = _core.dealt_folds(labels.astype(np.int64, copy=False), n_splits) if len(y) else None
+    return None if folds is None else Dealt(zip(*folds, strict=True))

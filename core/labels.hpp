@@ -1,0 +1,27 @@
+// What labels say: which classes there are, and the folds of scikit-learn's StratifiedKFold without
+// shuffling.
+//
+// Sorted by class, in the order in which classes appear, row r is dealt to fold r mod k; each class
+// then hands its rows out in their own order, fold by fold.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace onefit {
+
+struct Classes {
+  std::vector<std::int64_t> labels;  // in rising order
+  std::vector<std::int64_t> codes;   // of the rows: numbers of their classes
+  std::vector<std::int64_t> order;   // rows by class
+};
+Classes classes_of(std::span<const std::int64_t> labels);
+
+// The fold that holds each row out; nothing where a class has fewer rows than there are folds.
+std::optional<std::vector<std::size_t>> dealt_folds(std::span<const std::int64_t> labels,
+                                                    std::size_t n_folds);
+
+}  // namespace onefit
