@@ -42,19 +42,25 @@ template <class S>
 Points<T>::Points(DenseView<S> view, const double* centre, double scale)
     : rows_(view.rows), cols_(view.cols), sq_(padded(view.rows), T{0}), exact_sq_(view.rows) {
   start_dense();
-  for (std::size_t i = 0; i < rows_; ++i) {
-    const S* x = view.row(i);
-    double sq = 0.0;
+  for (std::size_t first = 0; first < rows_; first += kPanel) {
+    const std::size_t count = std::min(kPanel, rows_ - first);
+    const S* x[kPanel];
+    for (std::size_t r = 0; r < count; ++r) x[r] = view.row(first + r);
+    // Norms of the stored values, not of the given ones: their rounding then cancels in distances.
+    // Those of a panel grow together, and do not wait for one another.
+    double sq[kPanel] = {};
     for (std::size_t k = 0; k < cols_; ++k) {
       const double c = centre == nullptr ? 0.0 : centre[k];
-      const T v = static_cast<T>((static_cast<double>(x[k]) - c) * scale);
-      // Norms of the stored values, not of the given ones: their rounding then cancels in
-      // distances.
-      sq += static_cast<double>(v) * static_cast<double>(v);
-      values_[dense_at(i, k)] = v;
+      T* values = values_.data() + dense_at(first, k);
+      for (std::size_t r = 0; r < count; ++r) {
+        values[r] = static_cast<T>((static_cast<double>(x[r][k]) - c) * scale);
+        sq[r] += static_cast<double>(values[r]) * static_cast<double>(values[r]);
+      }
     }
-    sq_[i] = static_cast<T>(sq);
-    exact_sq_[i] = sq;
+    for (std::size_t r = 0; r < count; ++r) {
+      sq_[first + r] = static_cast<T>(sq[r]);
+      exact_sq_[first + r] = sq[r];
+    }
   }
 }
 

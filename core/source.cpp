@@ -293,15 +293,20 @@ struct Norms {
 
 template <class S>
 Norms norms(DenseView<S> view, const double* centre) {
+  constexpr std::size_t kTogether = 8;  // sums that do not wait for one another
   Norms all;
-  for (std::size_t i = 0; i < view.rows; ++i) {
-    const S* row = view.row(i);
-    double sq = 0.0;
+  for (std::size_t first = 0; first < view.rows; first += kTogether) {
+    const std::size_t count = std::min(kTogether, view.rows - first);
+    const S* rows[kTogether];
+    for (std::size_t r = 0; r < kTogether; ++r) rows[r] = view.row(first + std::min(r, count - 1));
+    double sq[kTogether] = {};
     for (std::size_t k = 0; k < view.cols; ++k) {
-      const double v = static_cast<double>(row[k]) - centre[k];
-      sq += v * v;
+      for (std::size_t r = 0; r < kTogether; ++r) {
+        const double v = static_cast<double>(rows[r][k]) - centre[k];
+        sq[r] += v * v;
+      }
     }
-    all.add(sq);
+    for (std::size_t r = 0; r < count; ++r) all.add(sq[r]);
   }
   return all;
 }
