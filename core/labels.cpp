@@ -64,6 +64,7 @@ Classes classes_of(std::span<const std::int64_t> labels) {
 
 std::optional<std::vector<std::size_t>> dealt_folds(std::span<const std::int64_t> labels,
                                                     std::size_t n_folds) {
+  if (labels.empty() || n_folds < 2) return std::nullopt;
   Appearing found(labels);
   std::vector<Hand> hands(found.labels.size());
   std::size_t first = 0;

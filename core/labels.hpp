@@ -20,7 +20,8 @@ struct Classes {
 };
 Classes classes_of(std::span<const std::int64_t> labels);
 
-// The fold that holds each row out; nothing where a class has fewer rows than there are folds.
+// The fold that holds each row out; nothing where a class has fewer rows than there are folds, or
+// where there are fewer than two of these, or no rows.
 std::optional<std::vector<std::size_t>> dealt_folds(std::span<const std::int64_t> labels,
                                                     std::size_t n_folds);
 

@@ -47,6 +47,11 @@ def test_other_folds(cv, classifier):
     assert_same(cv, y, classifier=classifier, groups=groups)
 
 
+def test_numbers_of_folds_of_any_kind():
+    assert_same(StratifiedKFold(np.int64(3)), np.arange(30) % 3)
+    assert_same(StratifiedKFold(np.uint8(4)), (np.arange(30) % 3).astype(">i4")[::-1])
+
+
 def test_what_scikit_learn_says_of_folds():
     y = np.repeat([0, 1], [20, 3])
     with pytest.warns(UserWarning, match="least populated class"):
@@ -55,6 +60,8 @@ def test_what_scikit_learn_says_of_folds():
         splits_of(21, np.zeros((23, 1)), y, None, classifier=True)
     with pytest.raises(ValueError, match="at least one train/test split"):
         splits_of(1, np.zeros((23, 1)), y, None, classifier=True)
+    with pytest.raises(ValueError, match="0 sample"):
+        splits_of(3, np.zeros((0, 1)), y[:0], None, classifier=True)
     with pytest.warns(UserWarning, match="groups parameter is ignored"):
         splits_of(3, np.zeros((23, 1)), y, y, classifier=True)
 

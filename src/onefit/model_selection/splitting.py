@@ -39,5 +39,5 @@ def splits_of(cv: Any, X: Any, y: Any, groups: Any, *, classifier: bool) -> list
 def _stratified(y: Any, n_splits: int) -> Dealt | None:
     """The folds of ``StratifiedKFold(n_splits)``; None where a class has fewer rows than folds."""
     labels = y if y.dtype.kind in "biu" else np.unique(y, return_inverse=True)[1]
-    folds = _core.dealt_folds(labels.astype(np.int64, copy=False), n_splits) if len(y) else None
+    folds = _core.dealt_folds(labels.astype(np.int64, copy=False), int(n_splits))
     return None if folds is None else Dealt(zip(*folds, strict=True))
