@@ -84,16 +84,22 @@ const std::vector<std::size_t>& checked(const std::vector<std::size_t>& starts, 
   return starts;
 }
 
+// Whether these are rows of a matrix with `size` of them, which is `what`.
+template <class I>
+void check_chosen(const Vector<I>& rows, std::size_t size, const char* what) {
+  for (std::size_t i = 0; i < rows.shape(0); ++i) {
+    const I row = rows.data()[i];
+    if (row < 0 || static_cast<std::size_t>(row) >= size) {
+      throw std::invalid_argument("row " + std::to_string(row) + " is not in the " + what);
+    }
+  }
+}
+
 template <class T>
 std::shared_ptr<KernelStore> dense_store(const Matrix<T>& x, const Vector<std::int64_t>& rows,
                                          const Kernel& kernel, std::size_t budget,
                                          const std::vector<std::size_t>& starts) {
-  for (std::size_t i = 0; i < rows.shape(0); ++i) {
-    const std::int64_t row = rows.data()[i];
-    if (row < 0 || static_cast<std::size_t>(row) >= x.shape(0)) {
-      throw std::invalid_argument("row " + std::to_string(row) + " is not in the data");
-    }
-  }
+  check_chosen(rows, x.shape(0), "data");
   const DenseView<T> chosen{x.data(), rows.shape(0), x.shape(1), rows.data()};
   const nb::gil_scoped_release release;
   return std::make_shared<KernelStore>(points_source(chosen, kernel), budget,
@@ -168,12 +174,8 @@ NB_MODULE(_core, m) {
           [](const Matrix<double>& k, const Vector<std::int32_t>& rows, std::size_t budget,
              const std::vector<std::size_t>& starts) {
             if (k.shape(0) != k.shape(1)) throw std::invalid_argument("the matrix is not square");
+            check_chosen(rows, k.shape(0), "matrix");
             std::vector<std::int32_t> chosen(rows.data(), rows.data() + rows.shape(0));
-            for (const std::int32_t row : chosen) {
-              if (row < 0 || static_cast<std::size_t>(row) >= k.shape(0)) {
-                throw std::invalid_argument("row " + std::to_string(row) + " is not in the matrix");
-              }
-            }
             const std::size_t size = chosen.size();
             return std::make_shared<KernelStore>(matrix_source(view(k), std::move(chosen)), budget,
                                                  checked(starts, size));

@@ -159,8 +159,7 @@ void bind_held_out(nb::module_& m) {
         "The number of the class that the pairs of C-SVC of each fold vote for, for each of its "
         "queries, and which share of the values that decide each fold are smaller than tol. The "
         "folds are those from `first` on; queries, so many for each fold, and the variables of "
-        "pairs are rows of the "
-        "store, which are sorted by class.");
+        "pairs are rows of the store, which are sorted by class.");
 }
 
 }  // namespace onefit

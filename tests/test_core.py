@@ -237,6 +237,15 @@ def test_rows_that_are_not_in_the_store_are_refused():
         store.row(10)
 
 
+@pytest.mark.parametrize("row", [-1, 10])
+def test_rows_that_are_not_in_the_data_are_refused(row):
+    chosen = np.array([0, row])
+    with pytest.raises(ValueError, match=f"row {row} is not in the data"):
+        make_store(rows(10), Kernel("rbf"), PLENTY, rows=chosen)
+    with pytest.raises(ValueError, match=f"row {row} is not in the matrix"):
+        make_store(np.eye(10), None, PLENTY, rows=chosen)
+
+
 def folds_of_three_classes():
     """A store of rows sorted by class, where classes start, their pairs, and bounds of folds."""
     starts, n = [0, 20, 45, 60], 60

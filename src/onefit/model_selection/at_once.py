@@ -114,16 +114,16 @@ def _bounds_of_folds(crossfit: CrossFit) -> Floats | None:
     ):
         return None
     whole, splits = crossfit.whole, crossfit.splits
-    if isinstance(splits, Dealt):  # all rows but those held out train, some of every class
+    if isinstance(splits, Dealt):  # all in one go
         tests = [test for _, test in splits]
         bounds = np.tile(whole.bounds, (len(splits), 1))
         folds = np.arange(len(splits)).repeat([len(test) for test in tests])
         bounds[folds, crossfit.position[np.concatenate(tests)]] = 0.0
-        return bounds
-    bounds = np.zeros((len(splits), len(whole.bounds)))
-    for bound, (train, _) in zip(bounds, splits, strict=True):
-        at = crossfit.position[train]
-        bound[at] = whole.bounds[at]
+    else:
+        bounds = np.zeros((len(splits), len(whole.bounds)))
+        for bound, (train, _) in zip(bounds, splits, strict=True):
+            at = crossfit.position[train]
+            bound[at] = whole.bounds[at]
     # Of every class there must be rows in each fold.
     present = np.logical_or.reduceat(bounds > 0, whole.starts[:-1], axis=1)
     return bounds if present.all() else None

@@ -17,7 +17,7 @@ from onefit.estimators.given import Split
 
 
 class Dealt(list[Split]):
-    """Folds of which it is known that their rows are different."""
+    """Folds that train on all rows but those that they hold out, and none twice."""
 
 
 def splits_of(cv: Any, X: Any, y: Any, groups: Any, *, classifier: bool) -> list[Split]:
