@@ -111,6 +111,13 @@ std::shared_ptr<KernelStore> dense_store(const Matrix<T>& x, const Vector<std::i
 NB_MODULE(_core, m) {
   m.doc() = "The C++ core of onefit: kernel rows, the dual problem and its solver.";
 
+  m.def(
+      "is_finite",
+      [](const nb::ndarray<const double, nb::c_contig, nb::device::cpu>& values) {
+        return is_finite({values.data(), values.size()});
+      },
+      "values"_a);
+
   nb::enum_<KernelKind>(m, "KernelKind")
       .value("linear", KernelKind::Linear)
       .value("poly", KernelKind::Poly)

@@ -24,12 +24,15 @@ template <class T>
 using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Block = nb::ndarray<nb::numpy, double, nb::ndim<2>>;
 
-inline void check_rows(const KernelStore& store, std::span<const std::int32_t> rows) {
+inline void check_rows(std::size_t n, std::span<const std::int32_t> rows) {
   for (const std::int32_t row : rows) {
-    if (row < 0 || static_cast<std::size_t>(row) >= store.size()) {
+    if (row < 0 || static_cast<std::size_t>(row) >= n) {
       throw std::invalid_argument("row " + std::to_string(row) + " is not in the store");
     }
   }
+}
+inline void check_rows(const KernelStore& store, std::span<const std::int32_t> rows) {
+  check_rows(store.size(), rows);
 }
 
 // The problems of a list, which the caller holds: they stay where they are. And what a solver is

@@ -224,12 +224,15 @@ void bind_problems(nb::module_& m) {
                      return nb::ndarray<nb::numpy, const std::int32_t>(rows.data(), {rows.size()},
                                                                        self);
                    })
+      .def_prop_ro("linear",
+                   [](nb::handle self) { return shared(nb::cast<Problem&>(self).linear, self); })
       .def_prop_ro("lower",
                    [](nb::handle self) { return shared(nb::cast<Problem&>(self).lower, self); })
       .def_prop_ro("upper",
                    [](nb::handle self) { return shared(nb::cast<Problem&>(self).upper, self); })
       .def_ro("kink", &Problem::kink)
-      .def_ro("split", &Problem::split);
+      .def_ro("split", &Problem::split)
+      .def_prop_ro("two_groups", [](const Problem& p) { return p.split < p.size(); });
 
   nb::enum_<Status>(m, "Status")
       .value("converged", Status::Converged)

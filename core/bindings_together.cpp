@@ -2,9 +2,9 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <utility>
@@ -64,14 +64,18 @@ FoldSolutions solve_from_python(KernelStore& store, const Problems& list,
   return found;
 }
 
-// An array with an entry for each fold and problem.
-template <class T, class Of>
-nb::ndarray<nb::numpy, T, nb::ndim<2>> each(const FoldSolutions& all, const Of& of) {
-  std::unique_ptr<T[]> values(new T[all.size()]);
-  for (std::size_t k = 0; k < all.size(); ++k) values[k] = of(all[k]);
-  T* data = values.release();
-  const nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<T*>(p); });
-  return {data, {all.n_folds(), all.n_problems()}, owner};
+std::vector<std::int64_t> iterations(const FoldSolutions& all) {
+  std::vector<std::int64_t> of_folds(all.n_folds());
+  for (std::size_t k = 0; k < all.size(); ++k) of_folds[k / all.n_problems()] += all[k].spent;
+  return of_folds;
+}
+
+std::vector<bool> converged(const FoldSolutions& all) {
+  std::vector<bool> of_folds(all.n_folds(), true);
+  for (std::size_t k = 0; k < all.size(); ++k) {
+    if (all[k].ends.status != Status::Converged) of_folds[k / all.n_problems()] = false;
+  }
+  return of_folds;
 }
 
 nb::typed<nb::list, Solution> fold(const FoldSolutions& all, std::size_t number) {
@@ -103,19 +107,8 @@ void bind_together(nb::module_& m) {
                             "The solutions of all problems of some folds, kept in one piece.")
       .def("__len__", &FoldSolutions::n_folds)
       .def("fold", &fold, "number"_a, "The solutions of a fold.")
-      .def_prop_ro(
-          "n_iter",
-          [](const FoldSolutions& all) {
-            return each<std::int64_t>(all, [](const KeptSolution& s) { return s.spent; });
-          },
-          nb::rv_policy::automatic, "Iterations for each fold and problem.")
-      .def_prop_ro(
-          "converged",
-          [](const FoldSolutions& all) {
-            return each<bool>(
-                all, [](const KeptSolution& s) { return s.ends.status == Status::Converged; });
-          },
-          nb::rv_policy::automatic)
+      .def_prop_ro("n_iter", &iterations, "Iterations of each fold.")
+      .def_prop_ro("converged", &converged, "Whether all problems of each fold converged.")
       .def_static(
           "joined", &join, "parts"_a,
           "The same folds, whose problems were solved in several parts, which are empty then.");

@@ -50,9 +50,11 @@ Classes classes_of(std::span<const std::int64_t> labels) {
   for (const std::size_t k : sorted) {
     code[k] = static_cast<std::int64_t>(classes.labels.size());
     classes.labels.push_back(found.labels[k]);
+    classes.starts.push_back(static_cast<std::int64_t>(first));
     next[k] = first;
     first += found.sizes[k];
   }
+  classes.starts.push_back(static_cast<std::int64_t>(first));
   classes.order.resize(labels.size());
   for (std::size_t row = 0; row < labels.size(); ++row) {
     const std::size_t k = found.of_row[row];
@@ -62,10 +64,9 @@ Classes classes_of(std::span<const std::int64_t> labels) {
   return classes;
 }
 
-std::optional<std::vector<std::size_t>> dealt_folds(std::span<const std::int64_t> labels,
-                                                    std::size_t n_folds) {
+std::optional<Dealt> dealt_folds(std::span<const std::int64_t> labels, std::size_t n_folds) {
   if (labels.empty() || n_folds < 2) return std::nullopt;
-  Appearing found(labels);
+  const Appearing found(labels);
   std::vector<Hand> hands(found.labels.size());
   std::size_t first = 0;
   for (std::size_t k = 0; k < hands.size(); ++k) {
@@ -78,13 +79,19 @@ std::optional<std::vector<std::size_t>> dealt_folds(std::span<const std::int64_t
     }
     first += size;
   }
-  for (std::size_t& row : found.of_row) {
-    Hand& hand = hands[row];
+  Dealt dealt{std::vector<std::int64_t>(labels.size()), std::vector<std::size_t>(n_folds)};
+  for (const Hand& hand : hands) {
+    for (std::size_t f = 0; f < n_folds; ++f) dealt.sizes[f] += hand.left[f];
+  }
+  std::vector<std::size_t> next(n_folds);  // where the next row of each fold goes
+  std::exclusive_scan(dealt.sizes.begin(), dealt.sizes.end(), next.begin(), std::size_t{0});
+  for (std::size_t row = 0; row < labels.size(); ++row) {
+    Hand& hand = hands[found.of_row[row]];
     while (hand.left[hand.fold] == 0) ++hand.fold;
     --hand.left[hand.fold];
-    row = hand.fold;
+    dealt.rows[next[hand.fold]++] = static_cast<std::int64_t>(row);
   }
-  return std::move(found.of_row);
+  return dealt;
 }
 
 }  // namespace onefit

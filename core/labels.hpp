@@ -17,12 +17,18 @@ struct Classes {
   std::vector<std::int64_t> labels;  // in rising order
   std::vector<std::int64_t> codes;   // of the rows: numbers of their classes
   std::vector<std::int64_t> order;   // rows by class
+  std::vector<std::int64_t> starts;  // of classes in it, and its end
 };
 Classes classes_of(std::span<const std::int64_t> labels);
 
-// The fold that holds each row out; nothing where a class has fewer rows than there are folds, or
-// where there are fewer than two of these, or no rows.
-std::optional<std::vector<std::size_t>> dealt_folds(std::span<const std::int64_t> labels,
-                                                    std::size_t n_folds);
+// The rows that each fold holds out, fold by fold, and how many.
+struct Dealt {
+  std::vector<std::int64_t> rows;
+  std::vector<std::size_t> sizes;
+};
+
+// Nothing where a class has fewer rows than there are folds, or where there are fewer than two of
+// these, or no rows.
+std::optional<Dealt> dealt_folds(std::span<const std::int64_t> labels, std::size_t n_folds);
 
 }  // namespace onefit

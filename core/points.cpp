@@ -24,6 +24,19 @@ std::size_t padded(std::size_t n) { return (n + kPanel - 1) / kPanel * kPanel; }
 
 }  // namespace
 
+// 0 times an infinity or a NaN is not 0. In several sums, which do not wait for one another.
+bool is_finite(std::span<const double> values) {
+  constexpr std::size_t kSums = 16;
+  const double* at = values.data();
+  double sums[kSums] = {};
+  std::size_t k = 0;
+  for (; k + kSums <= values.size(); k += kSums) {
+    for (std::size_t l = 0; l < kSums; ++l) sums[l] += 0.0 * at[k + l];
+  }
+  for (; k < values.size(); ++k) sums[0] += 0.0 * at[k];
+  return std::ranges::all_of(sums, [](double sum) { return sum == 0.0; });
+}
+
 template <class T>
 std::size_t Points<T>::dense_at(std::size_t row, std::size_t col) const {
   return ((row / kPanel) * cols_ + col) * kPanel + row % kPanel;

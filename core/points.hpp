@@ -30,6 +30,9 @@ struct CsrView {
   std::size_t cols;
 };
 
+// Whether there is neither an infinity nor a NaN among them.
+bool is_finite(std::span<const double> values);
+
 // How many rows a block of queries may have, and how many columns are worked on at a time: the
 // products of a block with a tile stay in the second-level cache until the kernel is applied.
 inline constexpr std::size_t kQueries = 64;

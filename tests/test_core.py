@@ -12,7 +12,7 @@ from strategies import drawn
 
 from onefit import _core
 from onefit.kernels import Kernel, kernel_values, make_store
-from onefit.problem import c_svc_pairs, class_pairs
+from onefit.problem import class_pairs
 
 PLENTY = 1 << 30
 KERNELS = [
@@ -252,7 +252,7 @@ def folds_of_three_classes():
     bounds = np.ones((4, n))
     for row in range(n):
         bounds[row % 4, row] = 0.0
-    problems = [problem.to_core() for problem in c_svc_pairs(starts, np.ones(n))]
+    problems = _core.c_svc_pairs(starts, np.ones(n))
     return make_store(rows(n), Kernel("rbf", gamma=0.2), PLENTY), starts, problems, bounds
 
 
@@ -280,15 +280,16 @@ def test_folds_in_one_piece():
     full = _core.solve(store, problems)
     solved = _core.solve_together(store, problems, bounds, [*full[:2], None])
     assert len(solved) == 4
-    assert solved.n_iter.shape == solved.converged.shape == (4, 3)
-    assert solved.converged.all()
+    assert solved.converged == [True] * 4
+    for number, n_iter in enumerate(solved.n_iter):
+        assert n_iter == sum(s.n_iter for s in solved.fold(number)) > 0
     apart = [
         _core.solve_together(store, [problem], bounds, [start])
         for problem, start in zip(problems, [*full[:2], None], strict=True)
     ]
     joined = _core.FoldSolutions.joined(apart)
     assert [len(part) for part in apart] == [0, 0, 0]
-    np.testing.assert_array_equal(joined.n_iter, solved.n_iter)
+    assert joined.n_iter == solved.n_iter
     for number, bound in enumerate(bounds):
         starts_of_fold = [full[0], full[1], None]
         alone = _core.solve_folds(store, problems, [bound] * 3, starts_of_fold, same_kernel=True)
@@ -336,11 +337,11 @@ def test_votes_are_those_of_all_pairs(blocks, separation, tol):
     bounds = np.ones((5, n))
     bounds[np.arange(n) % 5, np.arange(n)] = 0.0
     store = make_store(X, Kernel("rbf", gamma=0.2), PLENTY)
-    problems = [problem.to_core() for problem in c_svc_pairs(starts, np.ones(n))]
+    problems = _core.c_svc_pairs(starts, np.ones(n))
     solved = _core.solve_together(store, problems, bounds, [None] * 6)
     queries = [np.flatnonzero(bound == 0).astype(np.int32) for bound in bounds]
     asked = store.in_blocks(PLENTY, starts[:-1]) if blocks else store
-    labels, small = _core.held_out_labels(
+    labels, right, small = _core.held_out_labels(
         asked, starts, solved, 0, np.concatenate(queries), [len(q) for q in queries], tol
     )
     K = np.array([store.row(row) for row in range(n)], dtype=np.float64)
@@ -361,6 +362,7 @@ def test_votes_are_those_of_all_pairs(blocks, separation, tol):
         got = labels[: len(rows_of_fold)]
         labels = labels[len(rows_of_fold) :]
         np.testing.assert_array_equal(got, votes.argmax(axis=1))
+        assert right[number] == np.count_nonzero(got == codes[rows_of_fold])
         # Those that their own pairs decide, and all of those that they do not.
         is_small, is_own = np.abs(values) < tol, np.array(is_own)
         expected = is_small[is_own].sum() + is_small[:, ~own].sum()
@@ -398,11 +400,69 @@ def test_votes_are_checked(change, message):
 @given(st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-2, 2), max_size=40))
 def test_classes_are_those_of_numpy(labels):
     labels = np.array(labels, dtype=np.int64)
-    classes, codes, order = _core.classes_of(labels)
+    classes, codes, order, starts = _core.classes_of(labels)
     expected, expected_codes = np.unique(labels, return_inverse=True)
     np.testing.assert_array_equal(classes, expected)
     np.testing.assert_array_equal(codes, expected_codes)
     np.testing.assert_array_equal(order, np.argsort(expected_codes, kind="stable"))
+    assert starts == [0, *np.cumsum(np.bincount(expected_codes)).tolist()]
+
+
+def test_pairs_of_classes():
+    starts, bounds = [0, 2, 5, 6], np.array([1.0, 2.0, 3.0, 0.0, 5.0, 6.0])
+    pairs = _core.c_svc_pairs(starts, bounds)
+    assert [problem.rows.tolist() for problem in pairs] == [
+        [0, 1, 2, 3, 4],
+        [0, 1, 5],
+        [2, 3, 4, 5],
+    ]
+    for problem, (i, _) in zip(pairs, class_pairs(3), strict=True):
+        first = (problem.rows >= starts[i]) & (problem.rows < starts[i + 1])
+        signs, of_rows = np.where(first, 1.0, -1.0), bounds[problem.rows]
+        np.testing.assert_array_equal(problem.linear, signs)
+        np.testing.assert_array_equal(problem.lower, np.minimum(signs * of_rows, 0.0))
+        np.testing.assert_array_equal(problem.upper, np.maximum(signs * of_rows, 0.0))
+        assert (problem.kink, problem.split, problem.two_groups) == (0.0, len(problem), False)
+    for wrong in ([0, 6], [0, 2, 5], [1, 2, 6], [0, 5, 2, 6]):
+        with pytest.raises(ValueError, match="starts does not fit"):
+            _core.c_svc_pairs(wrong, bounds)
+
+
+@pytest.mark.parametrize("held_out", [True, False])
+def test_bounds_of_folds(held_out):
+    starts, bounds = [0, 3, 7], np.arange(1.0, 8.0)
+    folds = [[6, 0, 2], [1, 3, 4, 5], [5, 1]]
+    expected = np.empty((3, 7))
+    for fold, some in zip(expected, folds, strict=True):
+        fold[:] = bounds if held_out else 0.0
+        fold[some] = 0.0 if held_out else bounds[some]
+    numbers = np.concatenate(folds).astype(np.int32)
+    given, sizes = (bounds, starts, numbers), list(map(len, folds))
+    found = _core.bounds_of_folds(*given, sizes, held_out)
+    np.testing.assert_array_equal(found, expected)
+    # A fold without a row of the first class.
+    all_of_one, others = np.array([0, 1, 2], dtype=np.int32), np.array([3, 5], dtype=np.int32)
+    lacking = all_of_one if held_out else others
+    assert _core.bounds_of_folds(bounds, starts, lacking, [len(lacking)], held_out) is None
+    for wrong in ([3, 4], [3, 4, 3], [2**64 - 2, 11], []):
+        with pytest.raises(ValueError, match="sum up"):
+            _core.bounds_of_folds(*given, wrong, held_out)
+    with pytest.raises(ValueError, match="starts does not fit"):
+        _core.bounds_of_folds(bounds, [0, 3, 6], numbers, sizes, held_out)
+    for row in (-1, 7):
+        with pytest.raises(ValueError, match=f"row {row} is not in the store"):
+            _core.bounds_of_folds(bounds, starts, np.array([row], dtype=np.int32), [1], held_out)
+
+
+@pytest.mark.parametrize("shape", [(0,), (7,), (33, 3)])
+def test_finite(shape):
+    values = np.random.default_rng(0).uniform(-1.0, 1.0, shape) * 1.7e308
+    assert _core.is_finite(values)
+    for at in range(values.size):
+        for wrong in (np.nan, np.inf, -np.inf):
+            changed = values.copy()
+            changed.flat[at] = wrong
+            assert not _core.is_finite(changed)
 
 
 def test_unknown_instruction_set():

@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 from typing_extensions import CapsuleType
 
 
+def is_finite(values: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)]) -> bool: ...
+
 class KernelKind(enum.Enum):
     linear = 0
 
@@ -112,6 +114,9 @@ class Problem:
     def rows(self) -> Annotated[NDArray[numpy.int32], dict(writable=False)]: ...
 
     @property
+    def linear(self) -> Annotated[NDArray[numpy.float64], dict(writable=False)]: ...
+
+    @property
     def lower(self) -> Annotated[NDArray[numpy.float64], dict(writable=False)]: ...
 
     @property
@@ -122,6 +127,9 @@ class Problem:
 
     @property
     def split(self) -> int: ...
+
+    @property
+    def two_groups(self) -> bool: ...
 
 class Status(enum.Enum):
     converged = 0
@@ -239,11 +247,12 @@ class FoldSolutions:
         """The solutions of a fold."""
 
     @property
-    def n_iter(self) -> Annotated[NDArray[numpy.int64], dict(shape=(None, None))]:
-        """Iterations for each fold and problem."""
+    def n_iter(self) -> list[int]:
+        """Iterations of each fold."""
 
     @property
-    def converged(self) -> Annotated[NDArray[numpy.bool_], dict(shape=(None, None))]: ...
+    def converged(self) -> list[bool]:
+        """Whether all problems of each fold converged."""
 
     @staticmethod
     def joined(parts: list[FoldSolutions]) -> FoldSolutions:
@@ -256,14 +265,24 @@ def solve_together(store: KernelStore, problems: list[Problem], bounds: Annotate
     Solves each problem with the bounds of each fold, which are the rows of a matrix with a column for each row of the store; from a solution of it on this store, or from nothing where it is None, along its paths where these are not None. Folds without a free row are solved from nothing. Ctrl-C stops it.
     """
 
-def classes_of(labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))]]:
+def classes_of(labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.int64], dict(shape=(None,))], list[int]]:
     """
-    The labels there are, in rising order, the number of each row's, and the rows by class.
+    The labels there are, in rising order, the number of each row's, the rows by class, and where these start.
     """
 
-def dealt_folds(labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_folds: int) -> tuple[list[Annotated[NDArray[numpy.int64], dict(shape=(None,))]], list[Annotated[NDArray[numpy.int64], dict(shape=(None,))]]] | None:
+def dealt_folds(labels: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], n_folds: int) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,))], list[int]] | None:
     """
-    The rows to train on, and those held out, of each fold of StratifiedKFold; None where a class has fewer rows than there are folds.
+    The rows that the folds of StratifiedKFold hold out, fold by fold, and how many each; None where a class has fewer rows than there are folds.
+    """
+
+def c_svc_pairs(starts: Sequence[int], bounds: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> list[Problem]:
+    """
+    A C-SVC for each pair of classes of rows that are sorted by class, with a bound for each row. Class k is the rows starts[k] to starts[k + 1]; the first class of a pair is +1.
+    """
+
+def bounds_of_folds(bounds: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], starts: Sequence[int], rows: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Sequence[int], held_out: bool) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))] | None:
+    """
+    The bound of each row in each fold, 0 for those that take no part; None where a fold has no row of a class. The rows of the folds, so many each, are those that they hold out, or the only ones that take part.
     """
 
 def pair_products(store: KernelStore, rows: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], starts: Sequence[int], coef: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], queries: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]:
@@ -271,9 +290,9 @@ def pair_products(store: KernelStore, rows: Annotated[NDArray[numpy.int32], dict
     Sums of kernel values for each query and pair of classes; rows are sorted by class.
     """
 
-def held_out_labels(store: KernelStore, starts: Sequence[int], solutions: FoldSolutions, first: int, queries: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Sequence[int], tol: float, threads: int = 1) -> tuple[Annotated[NDArray[numpy.int32], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))]]:
+def held_out_labels(store: KernelStore, starts: Sequence[int], solutions: FoldSolutions, first: int, queries: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Sequence[int], tol: float, threads: int = 1) -> tuple[Annotated[NDArray[numpy.int32], dict(shape=(None,))], list[int], list[float]]:
     """
-    The number of the class that the pairs of C-SVC of each fold vote for, for each of its queries, and which share of the values that decide each fold are smaller than tol. The folds are those from `first` on; queries, so many for each fold, and the variables of pairs are rows of the store, which are sorted by class.
+    The number of the class that the pairs of C-SVC of each fold vote for, for each of its queries; for how many queries of each fold that is their own, and which share of the values that decide it are smaller than tol. The folds are those from `first` on; queries, so many for each fold, and the variables of pairs are rows of the store, which are sorted by class.
     """
 
 def use_blas(blas: dict[str, CapsuleType], lapack: dict[str, CapsuleType]) -> None:

@@ -222,8 +222,7 @@ def solve_together(
     evaluated = (store.entries_evaluated - entries) // len(bounds)
     seeded = any(start is not None for start in starts)
     source = _source(strategy, 0) if seeded else "nothing"
-    n_iter = solved.n_iter.sum(axis=1).tolist()
-    return solved, [FoldWork(n, source, evaluated, seconds) for n in n_iter]
+    return solved, [FoldWork(n, source, evaluated, seconds) for n in solved.n_iter]
 
 
 def _solve_in_core(

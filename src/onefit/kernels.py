@@ -84,7 +84,7 @@ def make_store(
             return _core.KernelStore.from_matrix(
                 X, rows.astype(np.int32), budget_bytes, block_starts
             )
-        if sp.issparse(X):
+        if not isinstance(X, np.ndarray):
             if not np.array_equal(rows, np.arange(X.shape[0])):
                 X = X[rows]
             parts = _csr_parts(_without_empty_columns(X) if X.shape[1] > MANY_COLUMNS else X)

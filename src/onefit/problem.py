@@ -22,8 +22,7 @@ find with theirs what the user did not give: the margin :math:`\rho` and the wid
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from itertools import accumulate, combinations, pairwise
+from itertools import combinations, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,35 +31,7 @@ from numpy.typing import NDArray
 from onefit import _core
 from onefit.kernels import Floats
 
-
-@dataclass(frozen=True)
-class Problem:
-    """One problem of the form above. Variables are rows of a store; a row may be several of them.
-
-    A variable with equal bounds takes no part, but its gradient p - K b is computed: that is how
-    rows that are held out get their values.
-    """
-
-    rows: NDArray[np.int32]
-    linear: Floats  # p
-    lower: Floats
-    upper: Floats
-    kink: float = 0.0  # epsilon
-    split: int | None = None  # variables of the first of two groups
-    start: Floats | None = None  # feasible; 0 when there is none
-    start_gradient: Floats | None = None  # p - K b of the start; computed when there is none
-
-    def to_core(self) -> _core.Problem:
-        return _core.Problem(
-            self.rows,
-            self.linear,
-            self.lower,
-            self.upper,
-            self.kink,
-            self.split,
-            self.start,
-            self.start_gradient,
-        )
+Problem = _core.Problem
 
 
 def class_pairs(n_classes: int) -> list[tuple[int, int]]:
@@ -73,28 +44,6 @@ def bounds_of_rows(C: float, weights: Floats) -> Floats:
     bounds = np.zeros(len(weights))
     np.multiply(C, weights, out=bounds, where=weights > 0)
     return bounds
-
-
-def c_svc_pairs(starts: Sequence[int], C: Floats) -> list[Problem]:
-    """A C-SVC for each pair of classes of rows that are sorted by class, with a bound for each row.
-
-    Class k is the rows ``starts[k]`` to ``starts[k + 1]``; the first class of a pair is +1.
-    """
-    # With many classes there are many pairs, and each array that is put together takes its time:
-    # there is one of all of them, of which each pair has a part.
-    numbers = _numbers(starts[-1])
-    parts = [numbers[first:last] for first, last in pairwise(starts)]
-    pairs = class_pairs(len(parts))
-    rows = np.concatenate([parts[k] for pair in pairs for k in pair])
-    sizes = [len(parts[k]) for pair in pairs for k in pair]
-    linear = np.tile((1.0, -1.0), len(pairs)).repeat(sizes)
-    bounds = linear * C[rows]
-    lower, upper = np.minimum(bounds, 0.0), np.maximum(bounds, 0.0)
-    ends = list(accumulate(sizes, initial=0))[::2]
-    return [
-        Problem(rows[at], linear[at], lower[at], upper[at])
-        for at in (slice(first, last) for first, last in pairwise(ends))
-    ]
 
 
 def nu_svc_pairs(starts: Sequence[int], weights: Floats, nu: float) -> list[Problem]:

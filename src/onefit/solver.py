@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -47,7 +47,7 @@ def solve(
     ``progress`` is called now and then with the share of the work that is done; when it returns
     True the solutions are what was reached by then.
     """
-    with _clear_errors(store):
+    with _ClearErrors(store):
         return _core.solve(
             store,
             list(problems),
@@ -76,7 +76,7 @@ def solve_parts(
     gradients of these belong to this store. ``sign_of`` are held-out variables of C-SVC of whose
     values only the signs are asked.
     """
-    with _clear_errors(store):
+    with _ClearErrors(store):
         return _core.solve_folds(
             store,
             list(problems),
@@ -103,7 +103,7 @@ def solve_together(
     row of the store, from a solution of it on this store, or cold. Where there are paths from that
     solution they are followed. Folds that end without a free row are solved cold.
     """
-    with _clear_errors(store), blas_threads(None if paths is None else settings.threads):
+    with _ClearErrors(store), blas_threads(None if paths is None else settings.threads):
         return _core.solve_together(
             store,
             list(problems),
@@ -134,7 +134,7 @@ def solve_chains(
     the work by returning True; then nothing is returned. BLAS starts no threads of its own
     meanwhile.
     """
-    with _clear_errors(stores[0]), blas_threads(1):
+    with _ClearErrors(stores[0]), blas_threads(1):
         return _core.solve_chains(
             list(stores),
             list(problems),
@@ -169,7 +169,7 @@ def solve_cells(
     For each store, ``finished`` is given the values of its queries in every step, how many of them
     get their class in ``codes``, iterations, whether values are finite, and what did not converge.
     """
-    with _clear_errors(stores[0]), blas_threads(1):
+    with _ClearErrors(stores[0]), blas_threads(1):
         _core.solve_cells(
             list(stores),
             [list(pairs) for pairs in problems],
@@ -201,24 +201,32 @@ def blas_threads(number: int | None) -> AbstractContextManager[Any]:
     folds of german.numer on 8 × 8 parameters and two cores took 2.7 s instead of 0.75. Where there
     are no more of them nothing is changed, nor changed back.
     """
+    if number is None:
+        return nullcontext()
     libraries = _blas().lib_controllers
-    if number is None or all(library.get_num_threads() <= number for library in libraries):
+    if all(library.get_num_threads() <= number for library in libraries):
         return nullcontext()
     limited: AbstractContextManager[Any] = _blas().limit(limits=number)
     return limited
 
 
-@contextmanager
-def _clear_errors(store: _core.KernelStore) -> Iterator[None]:
-    try:
-        yield
-    except OverflowError as error:
-        raise ValueError(f"{NOT_FINITE} ({error})") from None
-    except MemoryError:
-        raise MemoryError(
-            f"No memory for the kernel rows of {len(store)} samples. Give a smaller cache_size "
-            "(in MB)."
-        ) from None
+class _ClearErrors:
+    """Says of errors of the core what a user can do about them."""
+
+    def __init__(self, store: _core.KernelStore) -> None:
+        self._store = store
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, OverflowError):
+            raise ValueError(f"{NOT_FINITE} ({error})") from None
+        if isinstance(error, MemoryError):
+            raise MemoryError(
+                f"No memory for the kernel rows of {len(self._store)} samples. Give a smaller "
+                "cache_size (in MB)."
+            ) from None
 
 
 def warn_if_unfinished(solutions: Sequence[_core.Solution], settings: Settings) -> bool:

@@ -55,7 +55,7 @@ class Fitted:
         for row in rows:
             rest = bounds.copy()
             rest[row] = 0.0
-            without = problem.to_core().with_bounds(rest)
+            without = problem.with_bounds(rest)
             [solution] = solve(self.store, [without], Settings(tol=TIGHT))
             at = int(np.flatnonzero(problem.rows == row)[0])
             values.append(problem.linear[at] - solution.gradient[at] + solution.offset)
@@ -68,7 +68,7 @@ def fitted(machine, X, y, weights=None):
     training = machine._training(y, weights, every_row=True)
     kernel = machine._resolve_kernel(X)
     store = machine._store(X, kernel, training.order)
-    solutions = solve(store, [p.to_core() for p in training.problems], machine._settings())
+    solutions = solve(store, training.problems, machine._settings())
     return Fitted(store, training.problems, solutions, training.order, training.starts)
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sklearn.model_selection import KFold, LeaveOneGroupOut, StratifiedKFold, check_cv
 
 from onefit.model_selection import crossfit
-from onefit.model_selection.splitting import splits_of
+from onefit.model_selection.splitting import Dealt, held_out, splits_of, trained_share
 
 
 def assert_same(cv, y, *, classifier=True, groups=None):
@@ -45,6 +45,23 @@ def test_other_folds(cv, classifier):
     y = np.random.default_rng(0).integers(0, 3, 40)
     groups = np.arange(40) % 7 if isinstance(cv, LeaveOneGroupOut) else None
     assert_same(cv, y, classifier=classifier, groups=groups)
+
+
+def test_dealt_folds_are_a_sequence():
+    y = np.arange(30) % 3
+    folds = splits_of(5, np.zeros((30, 1)), y, None, classifier=True)
+    assert isinstance(folds, Dealt)
+    every = list(folds)
+    assert len(every) == len(folds) == 5
+    for one, same in [(folds[-1], every[4]), (folds[1:4][2], every[3]), (folds[::-2][1], every[2])]:
+        np.testing.assert_array_equal(one[0], same[0])
+        np.testing.assert_array_equal(one[1], same[1])
+    with pytest.raises(IndexError):
+        folds[5]
+    rows, sizes = held_out(folds)
+    np.testing.assert_array_equal(rows, held_out(every)[0])
+    assert sizes == held_out(every)[1]
+    assert trained_share(folds, 30) == pytest.approx(trained_share(every, 30))
 
 
 def test_numbers_of_folds_of_any_kind():

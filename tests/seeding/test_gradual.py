@@ -41,7 +41,7 @@ def whole(kind, X, C, seed=0):
         before = C * np.arange(split)
         start = np.clip(total - before, 0.0, C)
         start = np.concatenate((start, -start))
-    return Problem(rows, linear, lower, upper, kink, split, start).to_core()
+    return Problem(rows, linear, lower, upper, kink, split, start)
 
 
 def store_of(X, kernel):

@@ -22,7 +22,7 @@ def change(seed):
     def problem(held_out):
         bound = np.where(held_out, 0.0, C)
         lower, upper = np.minimum(0.0, y * bound), np.maximum(0.0, y * bound)
-        return Problem(np.arange(N, dtype=np.int32), y, lower, upper).to_core()
+        return Problem(np.arange(N, dtype=np.int32), y, lower, upper)
 
     out = rng.permutation(N)
     before = problem(np.isin(np.arange(N), out[:8]))

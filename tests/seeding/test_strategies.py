@@ -14,7 +14,7 @@ from onefit.seeding.base import feasible, groups
 def spread(amount, room):
     """Equal shares of an amount, as far as there is room."""
     rows, zeros = np.arange(len(room), dtype=np.int32), np.zeros(len(room))
-    problem = Problem(rows, zeros, zeros, room, start=fill(room, amount)).to_core()
+    problem = Problem(rows, zeros, zeros, room, start=fill(room, amount))
     return feasible(problem, zeros, np.arange(len(room)))
 
 
@@ -83,7 +83,7 @@ def test_every_start_is_feasible(name, seed):
         bound = np.where(held_out[rows], 0.0, C)
         lower = np.where(sides > 0, 0.0, -bound)
         upper = np.where(sides < 0, 0.0, bound)
-        whole = Problem(rows, linear, lower, upper, kink, split).to_core()
+        whole = Problem(rows, linear, lower, upper, kink, split)
         if split is None:
             return whole, [0.0]
         room = [np.abs(whole.lower[g] + whole.upper[g]).sum() for g in groups(whole)]
@@ -91,7 +91,7 @@ def test_every_start_is_feasible(name, seed):
         signs = [np.sign(sides[g.start]) for g in groups(whole)]
         start = random_point(rng, whole, [s * total for s in signs])
         return (
-            Problem(rows, linear, lower, upper, kink, split, start).to_core(),
+            Problem(rows, linear, lower, upper, kink, split, start),
             [s * total for s in signs],
         )
 

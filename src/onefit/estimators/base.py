@@ -194,8 +194,9 @@ class KernelMachine(CallbackSupportMixin, QuickParameters):  # type: ignore[misc
         if fold is not None:
             solutions = fold.solve(store, training, settings, task.advance)
         else:
-            problems = [problem.to_core() for problem in training.problems]
-            solutions = solve(store, problems, settings, forget=True, progress=task.advance)
+            solutions = solve(
+                store, training.problems, settings, forget=True, progress=task.advance
+            )
 
         model = self._model(training, solutions)
         converged = warn_if_unfinished(solutions, settings)
@@ -226,6 +227,12 @@ class KernelMachine(CallbackSupportMixin, QuickParameters):  # type: ignore[misc
         for name, value in model.attributes.items():
             setattr(self, name, value)
         self.__dict__.pop("_held_out", None)
+
+    def __copy__(self) -> Self:
+        # scikit-learn's way, by the state that is pickled, takes longer than folds of a few rows.
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        return other
 
     def __sklearn_clone__(self) -> Any:
         # Cross-validation hands scikit-learn an estimator whose clones are its folds, one by one.
@@ -276,12 +283,13 @@ class KernelMachine(CallbackSupportMixin, QuickParameters):  # type: ignore[misc
             raise ValueError("Invalid input - all samples have zero or negative weights.")
         return weights
 
-    def _settings(self) -> Settings:
+    def _settings(self, n_jobs: int | None = None) -> Settings:
+        """How to solve, on so many threads; on the machine's own number of them if it is None."""
         return Settings(
             tol=float(self.tol),
             max_iter=int(self.max_iter),
             shrinking=bool(self.shrinking),
-            threads=effective_n_jobs(self.n_jobs),
+            threads=effective_n_jobs(n_jobs or self.n_jobs),
         )
 
     def _resolve_kernel(self, X: Any) -> Kernel | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -73,20 +74,24 @@ class KernelClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
                 f"CalibratedClassifierCV({type(self).__name__}(), ensemble=False) "
                 "(from sklearn.calibration) instead."
             )
-        weights = np.ones(len(y)) if weights is None else np.maximum(weights, 0.0)
         if y.dtype.kind not in "biuUS":  # whole numbers and strings are classes without a look
             check_classification_targets(y)
         # Sorted by class, the rows of a pair are two runs of every kernel row, which the solver
         # reads in place.
-        classes, codes, order = _classes_of(y)
+        classes, codes, order, starts = _classes_of(y)
         class_weight = self._class_weights(classes, y)
-        if not every_row:
-            order = order[weights[order] > 0]
-        sizes = np.bincount(codes[order], minlength=len(classes))
-        totals = np.bincount(codes[order], weights[order], minlength=len(classes)).astype(float)
-        self._check_weights_of_classes(classes, totals)
-        starts = [0, *np.cumsum(sizes).tolist()]
-        bounds = self._bounds(class_weight.repeat(sizes), weights[order])
+        if weights is None:
+            self._check_totals(np.array(_sizes(starts)))
+            row_weights = np.ones(len(y))
+        else:
+            row_weights = np.maximum(weights, 0.0)[order]
+            totals = np.add.reduceat(row_weights, starts[:-1])
+            self._check_weights_of_classes(classes, totals)
+            if not every_row:
+                taken = row_weights > 0
+                starts = [0, *np.cumsum(np.add.reduceat(taken, starts[:-1], dtype=int)).tolist()]
+                order, row_weights = order[taken], row_weights[taken]
+        bounds = self._bounds(class_weight.repeat(_sizes(starts)), row_weights)
         problems = self._pairs(starts, bounds)
         return ClassTraining(problems, order, starts, bounds, classes, class_weight, codes)
 
@@ -158,9 +163,9 @@ class KernelClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
             raise ValueError(
                 f"The number of classes has to be greater than one; got {len(classes)} class"
             )
-        weights = np.ones(len(classes))
-        if self.class_weight is not None:
-            weights = compute_class_weight(self.class_weight, classes=classes, y=y)
+        if self.class_weight is None:
+            return np.ones(len(classes))
+        weights: Floats = compute_class_weight(self.class_weight, classes=classes, y=y)
         if not (weights > 0).all():
             raise ValueError(
                 "The weights in class_weight must be positive; got "
@@ -260,10 +265,19 @@ class KernelClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         return np.asarray(classes.take(codes))
 
 
-def _classes_of(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp], NDArray[np.intp]]:
-    """The classes in their order, the number of each row's, and the rows by class."""
+def _sizes(starts: list[int]) -> list[int]:
+    """Of classes that start there, each to the next."""
+    return [last - first for first, last in pairwise(starts)]
+
+
+def _classes_of(
+    y: NDArray[Any],
+) -> tuple[NDArray[Any], NDArray[np.intp], NDArray[np.intp], list[int]]:
+    """The classes in their order, the number of each row's, the rows by class, and where these
+    start."""
     if y.dtype.kind == "i":  # in the core: on some hundred rows this takes as long as solving
-        classes, codes, order = _core.classes_of(y.astype(np.int64, copy=False))
-        return classes.astype(y.dtype, copy=False), codes, order
+        classes, codes, order, starts = _core.classes_of(y.astype(np.int64, copy=False))
+        return classes.astype(y.dtype, copy=False), codes, order, starts
     classes, codes = np.unique(y, return_inverse=True)
-    return classes, codes, np.argsort(codes, kind="stable")
+    starts = [0, *np.cumsum(np.bincount(codes)).tolist()]
+    return classes, codes, np.argsort(codes, kind="stable"), starts

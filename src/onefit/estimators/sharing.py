@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ class SharedKernel:
     def __init__(self, machine: KernelMachine, X: Any, order: NDArray[np.intp]) -> None:
         self._machine, self._X, self._order = machine, X, order
         self.matrix = given_matrix(machine, X)  # of a kernel that is given by its values
+        self.of_all: Kernel | None = machine._resolve_kernel(X)  # of the fit on all rows
         self._shared: _core.KernelStore | None = None
 
     @property
@@ -38,12 +38,6 @@ class SharedKernel:
     def is_symmetric(self) -> bool:
         """Whether the kernel of two rows is that of the two the other way round."""
         return self.matrix is None or bool((self.matrix == self.matrix.T).all())
-
-    @cached_property
-    def of_all(self) -> Kernel | None:
-        """The kernel of the fit on all rows."""
-        kernel: Kernel | None = self._machine._resolve_kernel(self._X)
-        return kernel
 
     def of(self, train: NDArray[np.intp]) -> Kernel | None:
         """The kernel of a fit on these rows."""

@@ -9,9 +9,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
+from onefit import _core
 from onefit.estimators.classification import KernelClassifier
 from onefit.kernels import Floats
-from onefit.problem import Problem, bounds_of_rows, c_svc_pairs
+from onefit.problem import Problem, bounds_of_rows
 
 
 class SVC(KernelClassifier):
@@ -152,4 +153,5 @@ class SVC(KernelClassifier):
         return bounds_of_rows(self.C, class_weight * weights)
 
     def _pairs(self, starts: list[int], bounds: Floats) -> list[Problem]:
-        return c_svc_pairs(starts, bounds)
+        pairs: list[Problem] = _core.c_svc_pairs(starts, bounds)
+        return pairs

@@ -18,12 +18,14 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import _num_samples, validate_data
 
+from onefit import _core
+
 # Parameter values that scikit-learn has found valid, by class; forgotten when they are too many.
 _valid: set[tuple[Any, ...]] = set()
 _MOST_VALID = 10_000
 # The names of the parameters of a class, and the constructor that they were read from.
 _names: WeakKeyDictionary[type, tuple[Any, list[str]]] = WeakKeyDictionary()
-_PLAIN_TYPES = (str, int, float, bool, type(None))
+_PLAIN_TYPES = frozenset((str, int, float, bool, type(None)))
 
 
 class QuickParameters(BaseEstimator):  # type: ignore[misc]
@@ -39,11 +41,12 @@ class QuickParameters(BaseEstimator):  # type: ignore[misc]
 
     def _validate_params(self) -> None:
         values = [getattr(self, name) for name in self._parameter_constraints]
-        if not all(type(value) in _PLAIN_TYPES for value in values):
+        types = list(map(type, values))
+        if not _PLAIN_TYPES.issuperset(types):
             super()._validate_params()
             return
         # With the types: True, 1 and 1.0 are equal but not equally valid.
-        key = (type(self), *values, *map(type, values))
+        key = (type(self), *values, *types)
         if key not in _valid:
             super()._validate_params()
             if len(_valid) >= _MOST_VALID:
@@ -71,7 +74,7 @@ def features_kept(estimator: BaseEstimator) -> Iterator[None]:
 
 def training_data(machine: Any, X: Any, y: Any) -> tuple[Any, Any]:
     """X and y as arrays; with a callable kernel X may be anything that has a length."""
-    if sp.issparse(X) and machine.kernel == "precomputed":
+    if machine.kernel == "precomputed" and sp.issparse(X):
         raise TypeError("Sparse precomputed kernels are not supported.")
     if callable(machine.kernel):
         check_consistent_length(X, y)
@@ -111,15 +114,9 @@ def is_plain(X: Any, y: Any) -> bool:
         and X.size > 0
         and X.shape[0] == y.shape[0]
         and y.dtype.kind in "biuf"
-        and _is_finite(X)
-        and _is_finite(y)
+        and _core.is_finite(X)
+        and (y.dtype.kind in "biu" or _core.is_finite(y.astype(np.float64, copy=False)))
     )
-
-
-def _is_finite(values: Any) -> bool:
-    # One sum is enough to find a NaN or an infinity; if it overflows, a closer look decides.
-    with np.errstate(over="ignore", invalid="ignore"):
-        return bool(np.isfinite(values.sum()))
 
 
 def same_rows(X: Any, rows: Any) -> bool:

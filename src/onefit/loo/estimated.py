@@ -77,7 +77,7 @@ class _Estimator:
         self._tolerances: Floats | float = fit.tol * scales / self.unit  # of each problem, or all
         self._full = fit.full if self.unit == 1.0 else fit.full / self.unit
         self._drift: Floats | float = 0.0
-        if not fit.others_stay or fit.whole.problems[0].split is not None:
+        if not fit.others_stay or fit.whole.problems[0].two_groups:
             self._drift = DRIFT * np.sqrt(np.mean(self._full**2, axis=0)) / fit.n
         below: Any = self._tolerances + self._drift
         scalar = isinstance(below, float)
@@ -114,7 +114,7 @@ class _Estimator:
         if not fit.others_stay:
             return np.zeros(fit.n, dtype=bool)
         bounds = fit.whole.bounds
-        if fit.whole.problems[0].split is not None:
+        if fit.whole.problems[0].two_groups:
             return np.asarray(bounds == 0)
         settled = ~found.is_support
         all_decide = fit.all_take_part or not isinstance(fit.machine, SVC)

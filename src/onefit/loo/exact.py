@@ -25,7 +25,6 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
 from onefit import _core
@@ -94,18 +93,15 @@ class LeaveOneOutFit:
         self.machine = copy(machine)  # what is fitted of it does not matter here
         self.X, self.y = self.machine._check_training_data(X, y)
         self._weights = self.machine._check_weights(sample_weight, self.X)
-        self._settings = replace(
-            self.machine._settings(), threads=effective_n_jobs(n_jobs or machine.n_jobs)
-        )
+        self._settings = self.machine._settings(n_jobs)
         self._strategy = STRATEGIES["avg" if seeding == "auto" else seeding]
         self._follows = seeding == "auto"
         self._progress = progress
         self.n = len(self.y)
         self.whole: Training = self.machine._training(self.y, self._weights, every_row=True)
-        self._problems = [problem.to_core() for problem in self.whole.problems]
         self._kernel = SharedKernel(self.machine, self.X, self.whole.order)
         self._store = self._kernel.store(self._kernel.of_all)
-        self._solved, self.full_work = solve_full(self._store, self._problems, self._settings)
+        self._solved, self.full_work = solve_full(self._store, self.whole.problems, self._settings)
         self.full = self._full_values()
 
     # ---- rows and their problems ----------------------------------------------------------------
@@ -179,7 +175,7 @@ class LeaveOneOutFit:
 
     @property
     def solutions(self) -> list[_core.Solution]:
-        return [self._solved[number].solution for number in range(len(self._problems))]
+        return [self._solved[number].solution for number in range(len(self.whole.problems))]
 
     @property
     def tol(self) -> float:
@@ -201,7 +197,7 @@ class LeaveOneOutFit:
                 table = rules(problem, solution, of_rows, self._settings.tol)
             else:
                 # ν shares its sums out among those that stay.
-                settled = not_support(problem, solution) if problem.split is None else idle
+                settled = idle if problem.two_groups else not_support(problem, solution)
                 table = np.where(settled, NOT_SUPPORT, SOLVER).astype(np.int8)
             if isinstance(self.machine, SVC):
                 # Rows without weight may be anywhere, also where the full fit has not decided.
@@ -229,7 +225,7 @@ class LeaveOneOutFit:
 
     def _full_values(self) -> Floats:
         """Values of all rows, of each pair or of the function, by the fit on all."""
-        solutions = [self._solved[k].solution for k in range(len(self._problems))]
+        solutions = [self._solved[k].solution for k in range(len(self.whole.problems))]
         warn_if_unfinished(solutions, self._settings)
         if self.n_classes <= 2 and self._kernel.matrix is None:
             [problem], [solution] = self.whole.problems, solutions
@@ -362,7 +358,7 @@ class LeaveOneOutFit:
         begun: deque[LeftOut] = deque()
         folds = solve_folds(
             self._begin(rows, undecided, found, prove, begun),
-            self._problems,
+            self.whole.problems,
             self._solved if self._strategy.source is Source.FULL else {},
             self._strategy,
             self._settings,
@@ -457,7 +453,7 @@ class LeaveOneOutFit:
         self, left_out: LeftOut, number: int, solution: _core.Solution, work: FoldWork
     ) -> tuple[_core.Solution, bool]:
         """The solution, solved on until its sign is proven to be that of the optimum; if it was."""
-        problem = self._problems[number].with_bounds(left_out.bounds)
+        problem = self.whole.problems[number].with_bounds(left_out.bounds)
         at = dict(self.variables(left_out.row))[number]
         tol = min(self._settings.tol, solution.gap)
         while solution.status == _core.Status.converged:
@@ -475,7 +471,7 @@ class LeaveOneOutFit:
     def _solved_on(
         self, left_out: LeftOut, number: int, solution: _core.Solution, tol: float, work: FoldWork
     ) -> _core.Solution:
-        problem = self._problems[number].with_bounds(left_out.bounds)
+        problem = self.whole.problems[number].with_bounds(left_out.bounds)
         started = problem.started(solution.beta, solution.gradient)
         [further] = solve(left_out.store, [started], replace(self._settings, tol=tol))
         work.n_iter += further.n_iter

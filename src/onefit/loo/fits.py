@@ -31,7 +31,7 @@ class Fit:
     @classmethod
     def of(cls, problem: Problem, solution: _core.Solution, tol: float) -> Fit:
         """The fit of any of the four machines; ``tol`` is the tolerance that it was solved to."""
-        if problem.split is None:
+        if not problem.two_groups:
             return cls._plain(problem, solution)
         n = problem.split
         if 2 * n == len(problem.rows) and np.array_equal(problem.rows[:n], problem.rows[n:]):
@@ -56,7 +56,7 @@ class Fit:
         """The C-SVC with C = 1/ρ."""
         beta, intercept, rho, has_margin = nu_svc_model(solution, tol)
         values = intercept - solution.gradient / rho
-        sides = np.where(np.arange(len(beta)) < (problem.split or 0), 1.0, -1.0)
+        sides = np.where(np.arange(len(beta)) < problem.split, 1.0, -1.0)
         return cls(
             problem.rows,
             values,

@@ -96,7 +96,7 @@ class Paths:
         self._n_free = int(is_free.sum())
         self._room = min(n, int(budget_bytes // (8 * (n + 1))))  # for so many columns
         self.available = (
-            problem.split is None
+            not problem.two_groups
             and solution.status == _core.Status.converged
             and settings.tol >= LEAST_TOL
             and 1 <= self._n_free <= min(MOST_FREE, self._room)

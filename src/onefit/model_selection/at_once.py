@@ -34,7 +34,7 @@ from onefit.folds import (
 from onefit.kernels import Floats
 from onefit.memory import MEGABYTE
 from onefit.model_selection.crossfit import UNDECIDED, Begun, CrossFit
-from onefit.model_selection.splitting import Dealt
+from onefit.model_selection.splitting import Dealt, held_out
 from onefit.problem import class_pairs
 from onefit.report.progress import Meter
 from onefit.seeding import Source
@@ -57,76 +57,75 @@ _Solved: TypeAlias = tuple[_core.KernelStore, _core.FoldSolutions, list[FoldWork
 
 @dataclass
 class _Voted:
-    """A fold that is solved, and the classes that its held-out rows are given."""
+    """A fold that is solved, and what its pairs of classes say of the rows that it holds out."""
 
     solved: _core.FoldSolutions  # of which this is a fold
     number: int
     converged: bool
-    labels: NDArray[np.int32]
+    right: int  # rows that get their own class
     small: float  # share of the values that decide it which are smaller than the tolerance
     work: FoldWork
 
 
 def scores(crossfit: CrossFit) -> dict[str, Any] | None:
     """What ``cross_validate`` says of accuracy; None where folds differ in more than their rows."""
-    whole, tests = crossfit.whole, [test for _, test in crossfit.splits]
-    bounds = _bounds_of_folds(crossfit)
-    if bounds is None or not all(map(len, tests)):
+    whole = crossfit.whole
+    if not _differ_in_rows_alone(crossfit):
         return None
     assert isinstance(whole, ClassTraining)
-    sizes = [len(test) for test in tests]
-    rows = np.concatenate(tests)
-    queries, truth = crossfit.position[rows], whole.codes[rows]
-    test_scores, seconds, start = [], [], 0
+    rows, sizes = held_out(crossfit.splits)
+    queries = crossfit.position[rows]
+    bounds = _bounds_of_folds(crossfit, queries, sizes)
+    if bounds is None or not all(sizes):
+        return None
+    test_scores, seconds = [], []
     for number, fold in enumerate(crossfit.counted(_voted(crossfit, bounds, queries, sizes))):
-        began, size = perf_counter(), sizes[number]
-        labels: NDArray[Any] = fold.labels
+        began, right = perf_counter(), fold.right
         if fold.small > UNDECIDED:
             solutions, labels = _decided(crossfit, bounds[number], number, fold)
+            right = int(np.count_nonzero(labels == whole.codes[crossfit.splits[number][1]]))
         elif not fold.converged:
             solutions = fold.solved.fold(fold.number)
         if not fold.converged:
             warn_if_unfinished(solutions, crossfit.settings)
-        test_scores.append(np.count_nonzero(labels == truth[start : start + size]) / size)
-        start += size
+        test_scores.append(right / sizes[number])
         crossfit.work.append(fold.work)
         seconds.append(perf_counter() - began)
     return {
-        "fit_time": np.zeros(len(tests)),
+        "fit_time": np.zeros(len(sizes)),
         "score_time": np.array(seconds),
         "test_score": np.array(test_scores),
     }
 
 
-def _bounds_of_folds(crossfit: CrossFit) -> Floats | None:
-    """The bound of every row in each fold."""
+def _differ_in_rows_alone(crossfit: CrossFit) -> bool:
+    """Whether nothing depends on a fold of a C-SVC but who takes part."""
     machine, kernel = crossfit.machine, crossfit.kernel
-    if (
-        type(crossfit) is not CrossFit
-        or not isinstance(machine, SVC)
-        or machine.break_ties
-        or machine.class_weight == "balanced"
-        or crossfit.weights is not None
-        or crossfit.certify
-        or not crossfit.strategy.in_core
-        or kernel.depends_on_fold
-        or kernel.matrix is not None
-    ):
-        return None
-    whole, splits = crossfit.whole, crossfit.splits
-    if isinstance(splits, Dealt):  # all in one go
-        tests = [test for _, test in splits]
-        bounds = np.tile(whole.bounds, (len(splits), 1))
-        folds = np.arange(len(splits)).repeat([len(test) for test in tests])
-        bounds[folds, crossfit.position[np.concatenate(tests)]] = 0.0
-    else:
-        bounds = np.zeros((len(splits), len(whole.bounds)))
-        for bound, (train, _) in zip(bounds, splits, strict=True):
-            at = crossfit.position[train]
-            bound[at] = whole.bounds[at]
-    # Of every class there must be rows in each fold.
-    present = np.logical_or.reduceat(bounds > 0, whole.starts[:-1], axis=1)
-    return bounds if present.all() else None
+    return (
+        type(crossfit) is CrossFit
+        and isinstance(machine, SVC)
+        and not machine.break_ties
+        and machine.class_weight != "balanced"
+        and crossfit.weights is None
+        and not crossfit.certify
+        and crossfit.strategy.in_core
+        and not kernel.depends_on_fold
+        and kernel.matrix is None
+    )
+
+
+def _bounds_of_folds(
+    crossfit: CrossFit, queries: NDArray[np.int32], sizes: list[int]
+) -> Floats | None:
+    """The bound of every row in each fold, which holds so many queries out; None where a fold has
+    no row of a class."""
+    splits, whole = crossfit.splits, crossfit.whole
+    given, dealt = (whole.bounds, whole.starts), isinstance(splits, Dealt)
+    rows = queries
+    if not dealt:  # a row may be neither held out nor trained on
+        rows = crossfit.position[np.concatenate([train for train, _ in splits])]
+        sizes = [len(train) for train, _ in splits]
+    return _core.bounds_of_folds(*given, rows, sizes, held_out=dealt)
 
 
 def _voted(
@@ -140,11 +139,11 @@ def _voted(
     most = len(bounds) if len(crossfit.order) <= MOST_ROWS else settings.threads
     done = 0
     for store, solved, work in solve(crossfit, bounds):
-        converged = np.all(solved.converged, axis=1).tolist()
+        converged = solved.converged
         for first in range(0, len(solved), most):
             last = min(first + most, len(solved))
             asked = queries[ends[done + first] : ends[done + last]]
-            labels, small = _core.held_out_labels(
+            _, right, small = _core.held_out_labels(
                 store,
                 starts,
                 solved,
@@ -154,12 +153,9 @@ def _voted(
                 settings.tol,
                 settings.threads,
             )
-            start = 0
             for k in range(first, last):
-                end = start + sizes[done + k]
-                of_fold = (labels[start:end], float(small[k - first]), work[k])
-                yield _Voted(solved, k, converged[k], *of_fold)
-                start = end
+                voted = (right[k - first], small[k - first])
+                yield _Voted(solved, k, converged[k], *voted, work[k])
         done += len(solved)
 
 

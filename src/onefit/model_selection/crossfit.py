@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import _num_samples
@@ -30,7 +29,7 @@ from onefit.folds import (
     solve_full,
 )
 from onefit.kernels import Floats, Kernel
-from onefit.model_selection.splitting import Dealt
+from onefit.model_selection.splitting import Dealt, trained_share
 from onefit.report.progress import shown
 from onefit.seeding import Source
 from onefit.solver import solve
@@ -84,13 +83,11 @@ class CrossFit:
         self.splits = splits
         self.progress = progress
         self._n = len(self._y)
-        self.settings = replace(
-            self.machine._settings(), threads=effective_n_jobs(n_jobs or estimator.n_jobs)
-        )
+        self.settings = self.machine._settings(n_jobs)
         # The rows of the store are in the order of the problems on all rows.
         self.whole: Training = self.machine._training(self._y, self.weights, every_row=True)
-        self.problems = [problem.to_core() for problem in self.whole.problems]
-        share = sum(len(train) for train, _ in splits) / len(splits) / self._n
+        self.problems = self.whole.problems
+        share = trained_share(splits, self._n)
         largest = max(len(problem) for problem in self.problems)
         self.strategy = choose(seeding, len(splits), largest, share)
         self._classifies = isinstance(self.machine, KernelClassifier)
@@ -226,7 +223,7 @@ class CrossFit:
         """The solution, solved on until the sides of all test rows are proven, if they can be."""
         assert fold.part is not None
         problem = self.problems[0].with_bounds(fold.part.bounds)
-        linear = self.whole.problems[0].linear
+        linear = problem.linear
         undecided = self.position[fold.test]
         tol = min(self.settings.tol, solution.gap)
         while True:

@@ -137,8 +137,7 @@ class ChainedFold:
         began, starts = perf_counter(), self._chain.starts
         train = self._chain.splits[self._number][0]
         rows = train[training.order]
-        core = [problem.to_core() for problem in training.problems]
-        problems = dict(zip(keys_of(training), core, strict=True))
+        problems = dict(zip(keys_of(training), training.problems, strict=True))
         started, source, entries = problems, "nothing", 0
         if starts is not None:
             entries -= starts.kernel_entries

@@ -7,20 +7,61 @@ cross-validating some hundred rows does.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Any, overload
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold, check_cv
 
 from onefit import _core
 from onefit.estimators.given import Split
 
 
-class Dealt(list[Split]):
-    """Folds that train on all rows but those that they hold out, and none twice."""
+class Dealt(Sequence[Split]):
+    """Folds that train on all rows but those that they hold out, each row being held out once.
+
+    Rows to train on are counted out when they are asked for.
+    """
+
+    def __init__(self, rows: NDArray[np.intp], sizes: list[int]) -> None:
+        self.rows, self.sizes = rows, sizes  # held out fold by fold, so many each
+        self._ends = list(accumulate(sizes, initial=0))
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    @overload
+    def __getitem__(self, fold: int) -> Split: ...
+    @overload
+    def __getitem__(self, fold: slice) -> list[Split]: ...
+    def __getitem__(self, fold: int | slice) -> Split | list[Split]:
+        if isinstance(fold, slice):
+            return [self[k] for k in range(*fold.indices(len(self)))]
+        k = range(len(self))[fold]  # IndexError where there is none
+        test = self.rows[self._ends[k] : self._ends[k + 1]]
+        takes_part = np.ones(len(self.rows), dtype=bool)
+        takes_part[test] = False
+        return np.flatnonzero(takes_part), test
 
 
-def splits_of(cv: Any, X: Any, y: Any, groups: Any, *, classifier: bool) -> list[Split]:
+def held_out(splits: Sequence[Split]) -> tuple[NDArray[np.intp], list[int]]:
+    """The rows that folds hold out, fold by fold, and how many each."""
+    if isinstance(splits, Dealt):
+        return splits.rows, splits.sizes
+    tests = [test for _, test in splits]
+    return np.concatenate(tests), [len(test) for test in tests]
+
+
+def trained_share(splits: Sequence[Split], n: int) -> float:
+    """Which share of n rows folds train on."""
+    if isinstance(splits, Dealt):
+        return 1 - 1 / len(splits)
+    return sum(len(train) for train, _ in splits) / len(splits) / n
+
+
+def splits_of(cv: Any, X: Any, y: Any, groups: Any, *, classifier: bool) -> Sequence[Split]:
     """All folds that scikit-learn draws for this ``cv``."""
     # Whole numbers and strings are classes without a look.
     plain = type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biuUS"
@@ -40,4 +81,4 @@ def _stratified(y: Any, n_splits: int) -> Dealt | None:
     """The folds of ``StratifiedKFold(n_splits)``; None where a class has fewer rows than folds."""
     labels = y if y.dtype.kind in "biu" else np.unique(y, return_inverse=True)[1]
     folds = _core.dealt_folds(labels.astype(np.int64, copy=False), int(n_splits))
-    return None if folds is None else Dealt(zip(*folds, strict=True))
+    return None if folds is None else Dealt(*folds)

@@ -136,7 +136,7 @@ def _spread(
     problem: _core.Problem, solved: Solved, rows: Rows, known: NDArray[np.bool_]
 ) -> _core.Problem:
     beta = np.clip(solved.of(variables_of(problem, rows)), problem.lower, problem.upper)
-    if problem.split == len(problem):
+    if not problem.two_groups:
         heirs = (beta > problem.lower) & (beta < problem.upper) & (beta != 0)
     else:  # with ν most are at a bound, and the sums need what enters
         heirs = ~known[rows[problem.rows]]
@@ -158,7 +158,7 @@ class AllRows(Starts):
         self._machine = machine
         self._strategy = strategy
         self._whole: Training = machine._training(self._y, self._weights, every_row=True)
-        self._problems = [problem.to_core() for problem in self._whole.problems]
+        self._problems = self._whole.problems
         self._number = {key: number for number, key in enumerate(keys_of(self._whole))}
         self._store = machine._store(X, machine._resolve_kernel(X), self._whole.order)
         self._neighbours: dict[int, Neighbour] = {}
@@ -209,6 +209,5 @@ class AllRows(Starts):
             k = self._number[key]
             shared = self._problems[k].with_bounds(self._bounds)
             beta = solved.of(variables_of(shared, self._whole.order))
-            linear = self._whole.problems[k].linear
-            gradient = _core.shifted_gradient(self._store, shared.rows, linear, beta)
+            gradient = _core.shifted_gradient(self._store, shared.rows, shared.linear, beta)
             self._neighbours[k] = Neighbour(shared, beta, gradient, solved.offsets)

@@ -6,6 +6,7 @@ functions do the rest: they clone the estimator once a fold, and here its clones
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -356,7 +357,7 @@ def _together(
     machine: KernelMachine,
     X: Any,
     y: Any,
-    splits: list[Split],
+    splits: Sequence[Split],
     params: dict[str, Any],
     n_jobs: int | None,
     seeding: str,
@@ -376,7 +377,7 @@ def _together(
             wanted is not Wanted.MODELS
             and not certify
             and seeding in SEEDINGS
-            and leaves_each_row_out(splits, _num_samples(X))
+            and leaves_each_row_out(splits, len(y))
         ):
             rows = each_row(machine, X, y, weights, splits, seeding, n_jobs, progress, wanted)
             if rows is not None:
@@ -391,7 +392,7 @@ def _smooth(
     machine: SmoothMachine,
     X: Any,
     y: Any,
-    splits: list[Split],
+    splits: Sequence[Split],
     params: dict[str, Any],
     progress: bool | None,
     wanted: Wanted,
@@ -408,7 +409,7 @@ def _one_by_one(
     pipeline: Any,
     X: Any,
     y: Any,
-    splits: list[Split],
+    splits: Sequence[Split],
     params: dict[str, Any],
     n_jobs: int | None,
     seeding: str,

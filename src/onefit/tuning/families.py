@@ -13,7 +13,6 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from onefit import _core
 from onefit.estimators.base import KernelMachine, Part, Training
 from onefit.estimators.given import Split
 from onefit.kernels import Floats
@@ -54,7 +53,7 @@ class Family:
         if hasattr(machine, "C"):
             self.machine.C = 1.0
         self.whole: Training = self.machine._training(y, weights, every_row=True)
-        self.problems: list[_core.Problem] = [p.to_core() for p in self.whole.problems]
+        self.problems = self.whole.problems
         self.settings = replace(machine._settings(), threads=threads)
         self._y, self._weights, self._splits = y, weights, splits
         self._parts: dict[int, Part | None] = {}

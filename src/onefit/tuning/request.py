@@ -134,7 +134,7 @@ class Folds:
 
     def split(self, X: Any, y: Any = None, **routed: Any) -> Iterator[tuple[Any, Any]]:
         if type(self.cv) is StratifiedKFold and not any(v is not None for v in routed.values()):
-            self.drawn = splits_of(self.cv, X, y, None, classifier=True)
+            self.drawn = list(splits_of(self.cv, X, y, None, classifier=True))
         else:
             self.drawn = list(self.cv.split(X, y, **routed))
         return iter(self.drawn)

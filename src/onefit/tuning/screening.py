@@ -13,7 +13,6 @@ only in which order that happens: what is best is decided by exact scores.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -206,4 +205,5 @@ class _Estimate:
 
 
 def _with_bounds(problem: Problem, factor: float) -> Problem:
-    return replace(problem, lower=factor * problem.lower, upper=factor * problem.upper)
+    lower, upper = factor * problem.lower, factor * problem.upper
+    return Problem(problem.rows, problem.linear, lower, upper, problem.kink, problem.split)
