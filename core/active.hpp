@@ -77,6 +77,7 @@ class ActiveSet {
   std::int32_t column(std::size_t position) const { return columns_[position]; }
   std::uint64_t blocks() const { return blocks_; }
   std::size_t group(std::size_t position) const { return position < split_ ? 0 : 1; }
+  std::size_t first_of_second_group() const { return std::min(split_, size()); }
 
   // Whether row(position) can be had without evaluating kernel entries.
   bool has(std::size_t position) const;

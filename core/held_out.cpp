@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <numeric>
 
@@ -169,16 +170,24 @@ class Vote {
   // Labels of all of them; returns which share of the values that were looked at are small.
   double run(std::int32_t* labels) {
     if (classes_ == 2) {
-      ask_own_pairs(labels, [&](std::size_t q) { labels[q] = 1 - labels[q]; });
+      ask_own_pairs(labels, [&](std::size_t q, std::size_t) { labels[q] = 1 - labels[q]; });
     } else {
-      std::vector<std::size_t> contested;
-      ask_own_pairs(labels, [&](std::size_t q) { contested.push_back(q); });
+      std::vector<Contested> contested;
+      ask_own_pairs(labels,
+                    [&](std::size_t q, std::size_t rival) { contested.push_back({q, rival}); });
+      if (store_.is_in_one_piece() && store_.n_blocks() == 1) ask_rivals(contested, labels);
       if (!contested.empty()) ask_all_pairs(contested, labels);
     }
     return looked_at_ == 0 ? 0.0 : static_cast<double>(small_) / static_cast<double>(looked_at_);
   }
 
  private:
+  // A query that loses a pair of its own class, and the class that beats it by most.
+  struct Contested {
+    std::size_t query;
+    std::size_t rival;
+  };
+
   void look_at(double value) {
     ++looked_at_;
     small_ += std::abs(value) < tol_ ? 1 : 0;
@@ -186,8 +195,8 @@ class Vote {
 
   std::size_t position(std::size_t q) const { return static_cast<std::size_t>(fold_.queries[q]); }
 
-  // Gives every row its own class, and names those that lose a pair of it. The value of a variable
-  // is p - g, where p of C-SVC is 1 in the first class and -1 in the second.
+  // Gives every row its own class, and names those that lose a pair of it, with their rivals. The
+  // value of a variable is p - g, where p of C-SVC is 1 in the first class and -1 in the second.
   template <class Loses>
   void ask_own_pairs(std::int32_t* labels, const Loses& loses) {
     const std::size_t n = fold_.queries.size();
@@ -199,6 +208,13 @@ class Vote {
       labels[q] = static_cast<std::int32_t>(k);
     }
     std::vector<std::uint8_t> lost(n, 0);
+    std::vector<double> worst(n, std::numeric_limits<double>::infinity());
+    std::vector<std::size_t> rival(n, 0);
+    const auto note = [&](std::size_t q, std::size_t other, double margin, bool loses_it) {
+      lost[q] |= static_cast<std::uint8_t>(loses_it);
+      rival[q] = margin < worst[q] ? other : rival[q];
+      worst[q] = std::min(margin, worst[q]);
+    };
     for (std::size_t i = 0, p = 0; i < classes_; ++i) {
       for (std::size_t j = i + 1; j < classes_; ++j, ++p) {
         const PairModel& pair = fold_.pairs[p];
@@ -208,32 +224,59 @@ class Vote {
         for (const std::size_t q : members[i]) {
           const double value = 1.0 - of_first[position(q) - starts_[i]] + pair.offset;
           look_at(value);
-          lost[q] |= static_cast<std::uint8_t>(!(value > 0.0));
+          note(q, j, value, !(value > 0.0));
         }
         for (const std::size_t q : members[j]) {
           const double value = -1.0 - of_second[position(q) - starts_[j]] + pair.offset;
           look_at(value);
-          lost[q] |= static_cast<std::uint8_t>(value > 0.0);
+          note(q, i, -value, value > 0.0);
         }
       }
     }
     for (std::size_t q = 0; q < n; ++q) {
-      if (lost[q] != 0) loses(q);
+      if (lost[q] != 0) loses(q, rival[q]);
     }
   }
 
-  void ask_all_pairs(std::span<const std::size_t> contested, std::int32_t* labels) {
+  // Gives queries the class of their rivals where these win all of their pairs, and forgets them.
+  // Where whole rows are kept, those of queries that errors are made of are there: they are support
+  // vectors of other folds.
+  void ask_rivals(std::vector<Contested>& contested, std::int32_t* labels) {
+    const std::vector<std::int32_t> queries = rows_of(contested);
+    std::vector<double> row(starts_.back());
+    std::vector<double> values(classes_ - 1);
+    std::vector<Contested> left;
+    for (std::size_t c = 0; c < contested.size(); ++c) {
+      read(std::span(queries).subspan(c), row);
+      const std::size_t rival = contested[c].rival;
+      bool wins = true;
+      for (std::size_t k = 0, at = 0; k < classes_; ++k) {
+        if (k == rival) continue;
+        const double value = value_of(std::min(k, rival), std::max(k, rival), row);
+        wins &= (value > 0.0) == (rival < k);
+        values[at++] = value;
+      }
+      if (!wins) {
+        left.push_back(contested[c]);
+        continue;
+      }
+      for (const double value : values) look_at(value);
+      labels[contested[c].query] = static_cast<std::int32_t>(rival);
+    }
+    contested = std::move(left);
+  }
+
+  void ask_all_pairs(const std::vector<Contested>& contested, std::int32_t* labels) {
     const std::size_t n = contested.size();
-    std::vector<std::int32_t> queries;
-    for (const std::size_t q : contested) queries.push_back(fold_.queries[q]);
-    const std::vector<double> sums = store_.is_in_one_piece() && store_.n_blocks() == 1
-                                         ? sums_over_rows(queries)
-                                         : sums_over_support(queries);
+    const std::vector<std::int32_t> queries = rows_of(contested);
+    const std::vector<double> values = store_.is_in_one_piece() && store_.n_blocks() == 1
+                                           ? values_over_rows(queries)
+                                           : values_over_support(queries);
     std::vector<std::int32_t> votes(classes_ * n, 0);  // class by class
     for (std::size_t i = 0, p = 0; i < classes_; ++i) {
       for (std::size_t j = i + 1; j < classes_; ++j, ++p) {
         for (std::size_t q = 0; q < n; ++q) {
-          const double value = sums[p * n + q] + fold_.pairs[p].offset;
+          const double value = values[p * n + q];
           look_at(value);
           ++votes[(value > 0.0 ? i : j) * n + q];
         }
@@ -244,40 +287,57 @@ class Vote {
       for (std::size_t k = 1; k < classes_; ++k) {
         if (votes[k * n + q] > votes[winner * n + q]) winner = k;
       }
-      labels[contested[q]] = static_cast<std::int32_t>(winner);
+      labels[contested[q].query] = static_cast<std::int32_t>(winner);
     }
   }
 
-  // Pair by pair. Where whole rows are kept, those of queries that errors are made of are there:
-  // they are support vectors of other folds.
-  std::vector<double> sums_over_rows(std::span<const std::int32_t> queries) {
+  std::vector<std::int32_t> rows_of(const std::vector<Contested>& contested) const {
+    std::vector<std::int32_t> rows;
+    for (const Contested& c : contested) rows.push_back(fold_.queries[c.query]);
+    return rows;
+  }
+
+  // The kernel row of the first of these; if the store lacks it, it may evaluate the next with it.
+  void read(std::span<const std::int32_t> queries, std::vector<double>& row) {
+    const std::size_t more = std::min(store_.preferred_rows(), queries.size() - 1);
+    const HeldRow held = store_.hold(queries[0], 1, queries.subspan(1, more), 1);
+    std::copy_n(held.block(0), row.size(), row.begin());
+  }
+
+  // What the pair (i, j) says of a query with this kernel row.
+  double value_of(std::size_t i, std::size_t j, const std::vector<double>& row) const {
+    const PairModel& pair = fold_.pairs[pair_number(classes_, i, j)];
+    const std::size_t of_first = starts_[i + 1] - starts_[i];
+    return loops().dot(of_first, pair.beta, row.data() + starts_[i]) +
+           loops().dot(starts_[j + 1] - starts_[j], pair.beta + of_first, row.data() + starts_[j]) +
+           pair.offset;
+  }
+
+  // Pair by pair, for each query.
+  std::vector<double> values_over_rows(std::span<const std::int32_t> queries) {
     const std::size_t n = queries.size();
-    std::vector<double> sums(fold_.pairs.size() * n);
-    std::vector<double> values(starts_.back());
+    std::vector<double> values(fold_.pairs.size() * n);
+    std::vector<double> row(starts_.back());
     for (std::size_t q = 0; q < n; ++q) {
-      const std::size_t more = std::min(store_.preferred_rows(), n - q - 1);
-      const HeldRow held = store_.hold(queries[q], 1, queries.subspan(q + 1, more), 1);
-      std::copy_n(held.block(0), values.size(), values.begin());
-      double* sum = sums.data() + q;
-      auto pair = fold_.pairs.begin();
+      read(queries.subspan(q), row);
+      double* value = values.data() + q;
       for (std::size_t i = 0; i < classes_; ++i) {
-        const std::size_t of_first = starts_[i + 1] - starts_[i];
-        for (std::size_t j = i + 1; j < classes_; ++j, ++pair, sum += n) {
-          *sum = loops().dot(of_first, pair->beta, values.data() + starts_[i]) +
-                 loops().dot(starts_[j + 1] - starts_[j], pair->beta + of_first,
-                             values.data() + starts_[j]);
-        }
+        for (std::size_t j = i + 1; j < classes_; ++j, value += n) *value = value_of(i, j, row);
       }
     }
-    return sums;
+    return values;
   }
 
-  std::vector<double> sums_over_support(std::span<const std::int32_t> queries) {
+  std::vector<double> values_over_support(std::span<const std::int32_t> queries) {
     std::vector<double> coef((classes_ - 1) * starts_.back());
     set_coefficients(fold_, starts_, coef.data());
     std::vector<std::int32_t> rows(starts_.back());
     std::iota(rows.begin(), rows.end(), 0);
-    return sums_of_pairs(store_, rows, starts_, coef.data(), queries);
+    std::vector<double> values = sums_of_pairs(store_, rows, starts_, coef.data(), queries);
+    for (std::size_t at = 0; at < values.size(); ++at) {
+      values[at] += fold_.pairs[at / queries.size()].offset;
+    }
+    return values;
   }
 
   KernelStore& store_;

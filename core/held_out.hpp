@@ -1,11 +1,11 @@
 // What pairs of classes say of the rows that a fold holds out: decision values, and the votes of
 // all pairs.
 //
-// A row that all pairs of its own class give to that class needs no other pair: no class that lost
-// to it can have as many votes. It is a variable of those pairs, fixed at 0, and its gradients are
-// their values: most rows need no kernel value at all. The others need theirs with the support
-// vectors of their fold once, and never again: they are evaluated tile by tile and kept nowhere,
-// unless the store has them already and reading is faster.
+// A row that all pairs of a class give to that class needs no other pair: no class that lost to it
+// can have as many votes. Of the pairs of its own class it is a variable, fixed at 0, and its
+// gradients are their values: most rows need no kernel value at all. The others need theirs with
+// the support vectors of their fold once, and never again: they are evaluated tile by tile and kept
+// nowhere, unless the store has them already and reading is faster.
 #pragma once
 
 #include <cstddef>

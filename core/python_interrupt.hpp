@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 
 #include <chrono>
+#include <ctime>
 #include <optional>
 #include <utility>
 
@@ -22,7 +23,7 @@ class PythonInterrupt final : public Interrupt {
   void reached(double share) override { share_ = share; }
   bool requested() override {
     if (raised_ || stopped_) return true;
-    const auto now = std::chrono::steady_clock::now();
+    const auto now = some_time();
     if (now - last_ < std::chrono::milliseconds(50)) return false;
     last_ = now;
     const nb::gil_scoped_acquire gil;
@@ -39,7 +40,18 @@ class PythonInterrupt final : public Interrupt {
   }
 
  private:
-  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+  // A clock that counts milliseconds, where there is one, is several times as quickly read.
+  static std::chrono::nanoseconds some_time() {
+#if defined(__linux__)
+    timespec now = {};
+    if (clock_gettime(CLOCK_MONOTONIC_COARSE, &now) == 0) {
+      return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+    }
+#endif
+    return std::chrono::steady_clock::now().time_since_epoch();
+  }
+
+  std::chrono::nanoseconds last_ = some_time();
   std::optional<nb::python_error> raised_;
   nb::object progress_;
   double share_ = 0.0;

@@ -12,7 +12,7 @@ namespace {
 
 // As much memory as this is taken in a chunk, which is kept for the next folds: the first touch of
 // fresh pages would cost more than what is written there.
-constexpr std::size_t kLarge = std::size_t{1} << 20;
+constexpr std::size_t kLarge = std::size_t{1} << 14;
 
 std::size_t room_for(std::size_t count) {
   constexpr std::size_t kChunk = kChunkBytes / sizeof(double);

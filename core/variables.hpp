@@ -123,18 +123,6 @@ class Variables {
     memory_.activate(store_, problem_.rows, problem_.split, scratch_bytes_);
   }
 
-  // Makes variable_[0 .. count) the active set; the first `split` of them are the first group.
-  void set_active(std::size_t count, std::size_t split) {
-    memory_.columns.clear();
-    for (std::size_t p = 0; p < count; ++p) {
-      const auto v = static_cast<std::size_t>(variable_[p]);
-      memory_.columns.push_back(problem_.rows[v]);
-      up_[p] = up_shift<float>(problem_, v, beta_[v]);
-      low_[p] = low_shift<float>(problem_, v, beta_[v]);
-    }
-    memory_.activate(store_, memory_.columns, split, scratch_bytes_);
-  }
-
   // What is left of the active variables is at most this share when some are dropped.
   double shrink_share(bool hurries) const {
     return hurries && active_.size() < kInNoCache ? kShrinkHurried : kShrinkTo;
@@ -145,26 +133,38 @@ class Variables {
   template <class G>
   bool shrink(G* g, const GroupState<G>* groups, double share) {
     const std::size_t before = active_.size();
-    const auto keeps = [&](std::size_t p) {
-      const GroupState<G>& s = groups[active_.group(p)];
-      return g[p] + static_cast<G>(up_[p]) >= s.min_low ||
-             g[p] + static_cast<G>(low_[p]) <= s.max_up;
-    };
     const std::size_t kept = count_kept(active_, values(g), groups);
     if (static_cast<double>(kept) > share * static_cast<double>(before)) return false;
     // Compact rows have to fit, most of them, or they would be gathered over and over.
     if (kept * kept * sizeof(float) > 2 * scratch_bytes_) return false;
 
+    // Who stays cannot be guessed: no branches.
+    memory_.columns.resize(before);
+    std::int32_t* variables = variable_.data();
+    std::int32_t* columns = memory_.columns.data();
+    float* ups = up_.data();
+    float* lows = low_.data();
     std::size_t to = 0;
-    std::size_t split = 0;
-    for (std::size_t p = 0; p < before; ++p) {
-      if (!keeps(p)) continue;
-      split += active_.group(p) == 0 ? 1 : 0;
-      variable_[to] = variable_[p];
-      g[to] = g[p];
-      ++to;
+    const auto keep = [&](std::size_t first, std::size_t last, const GroupState<G>& s) {
+      for (std::size_t p = first; p < last; ++p) {
+        const bool rises = g[p] + static_cast<G>(ups[p]) >= s.min_low;
+        const bool falls = g[p] + static_cast<G>(lows[p]) <= s.max_up;
+        variables[to] = variables[p];
+        g[to] = g[p];
+        ups[to] = ups[p];
+        lows[to] = lows[p];
+        to += static_cast<std::size_t>(rises | falls);
+      }
+    };
+    const std::size_t second = active_.first_of_second_group();
+    keep(0, second, groups[0]);
+    const std::size_t split = to;
+    keep(second, before, groups[1]);
+    for (std::size_t p = 0; p < to; ++p) {
+      columns[p] = problem_.rows[static_cast<std::size_t>(variables[p])];
     }
-    set_active(kept, split);
+    memory_.columns.resize(to);
+    memory_.activate(store_, memory_.columns, split, scratch_bytes_);
     return true;
   }
 

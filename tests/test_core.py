@@ -345,30 +345,36 @@ def test_votes_are_those_of_all_pairs(blocks, separation, tol):
         asked, starts, solved, 0, np.concatenate(queries), [len(q) for q in queries], tol
     )
     K = np.array([store.row(row) for row in range(n)], dtype=np.float64)
-    contested = 0
+    decided_by = np.zeros(3, dtype=int)  # own pairs, those of a rival, all
     for number, rows_of_fold in enumerate(queries):
-        votes = np.zeros((len(rows_of_fold), 4), dtype=int)
-        own = np.ones(len(rows_of_fold), dtype=bool)
-        values, is_own = [], []
+        numbers = np.arange(len(rows_of_fold))
+        own = codes[rows_of_fold]
+        margins = np.full((len(rows_of_fold), 4, 4), np.inf)  # of a class over another
         for (i, j), solution in zip(class_pairs(4), solved.fold(number), strict=True):
             members = np.r_[starts[i] : starts[i + 1], starts[j] : starts[j + 1]]
             value = K[np.ix_(rows_of_fold, members)] @ solution.beta + solution.offset
-            winner = np.where(value > 0, i, j)
-            votes[np.arange(len(value)), winner] += 1
-            of_pair = np.isin(codes[rows_of_fold], (i, j))
-            own &= ~of_pair | (winner == codes[rows_of_fold])
-            values.append(value)
-            is_own.append(of_pair)
+            margins[:, i, j], margins[:, j, i] = value, -value
+        wins = margins > 0  # values of exactly 0 do not occur
+        votes = wins.sum(axis=2) - 1
         got = labels[: len(rows_of_fold)]
         labels = labels[len(rows_of_fold) :]
         np.testing.assert_array_equal(got, votes.argmax(axis=1))
         assert right[number] == np.count_nonzero(got == codes[rows_of_fold])
-        # Those that their own pairs decide, and all of those that they do not.
-        is_small, is_own = np.abs(values) < tol, np.array(is_own)
-        expected = is_small[is_own].sum() + is_small[:, ~own].sum()
-        assert small[number] == pytest.approx(expected / (is_own.sum() + 6 * (~own).sum()))
-        contested += np.count_nonzero(~own)
-    assert 0 < contested < n
+        # What is looked at: the pairs of the own class; those of the class that beats it by most,
+        # if that wins them all, or else all pairs. In blocks always all.
+        rivals = margins[numbers, own].argmin(axis=1)
+        is_small = np.abs(margins) < tol
+        own_wins = wins[numbers, own].all(axis=1)
+        rival_wins = ~own_wins & wins[numbers, rivals].all(axis=1) & (not blocks)
+        left = ~own_wins & ~rival_wins
+        expected = is_small[numbers, own].sum() + is_small[numbers, rivals][rival_wins].sum()
+        expected += is_small[left].sum() / 2  # each pair is there twice
+        looked_at = 3 * len(own) + 3 * rival_wins.sum() + 6 * left.sum()
+        assert small[number] == pytest.approx(expected / looked_at)
+        decided_by += [own_wins.sum(), rival_wins.sum(), left.sum()]
+    assert decided_by[0] > 0
+    assert decided_by[2] > 0 or separation > 0
+    assert decided_by[1] > 0 or blocks
 
 
 @pytest.mark.parametrize(
