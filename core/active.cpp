@@ -195,19 +195,17 @@ void ActiveSet::entries(const ActiveRow& row, std::span<const std::size_t> posit
 bool add_rows(ActiveSet& active, std::span<const std::size_t> positions,
               std::span<const double> coef, std::size_t threads, Interrupt& interrupt,
               double* sum) {
-  constexpr std::size_t kRows = 4;
   constexpr std::size_t kAsk = 32;  // whether to go on, after so many rows that are there
   const std::size_t n_parts = active.segments().size();
-  ActiveRow rows[kRows];
+  ActiveRow rows[kHeldRows];
   std::vector<std::int32_t> also;
-  for (std::size_t k0 = 0; k0 < positions.size(); k0 += kRows) {
+  for (std::size_t k0 = 0; k0 < positions.size(); k0 += kHeldRows) {
     if (k0 % kAsk == 0 && interrupt.requested()) return false;
-    double factor[kRows] = {};
-    const float* const* noted[kRows] = {};
-    for (std::size_t r = 0; r < kRows; ++r) {
-      const std::size_t k = std::min(k0 + r, positions.size() - 1);
+    const std::size_t count = std::min(kHeldRows, positions.size() - k0);
+    const float* const* noted[kHeldRows] = {};
+    for (std::size_t r = 0; r < count; ++r) {
+      const std::size_t k = k0 + r;
       const std::size_t position = positions[k];
-      if (k0 + r < positions.size()) factor[r] = coef[k];
       if (active.rows_are_in_store()) {
         noted[r] = active.rows() + position * n_parts;
         if (noted[r][0] != nullptr) continue;
@@ -223,11 +221,11 @@ bool add_rows(ActiveSet& active, std::span<const std::size_t> positions,
     }
     for (std::size_t part = 0; part < n_parts; ++part) {
       const Segment& s = active.segments()[part];
-      const float* at[kRows];
-      for (std::size_t r = 0; r < kRows; ++r) {
+      const float* at[kHeldRows];
+      for (std::size_t r = 0; r < count; ++r) {
         at[r] = noted[r] != nullptr ? noted[r][part] : rows[r].at(s);
       }
-      loops().accumulate4(s.size(), sum + s.first, at, factor);
+      loops().accumulate(s.size(), sum + s.first, at, coef.data() + k0, count);
     }
   }
   return true;

@@ -45,16 +45,19 @@ inline Vector<G, L> load_first(const float* p, std::size_t count) {
 #endif
 }
 
-// Sets an entry by writing the whole vector that the next pass will read: a read of more than was
-// written last has to wait until it has reached the cache.
+// Sets an entry of two arrays by writing the whole vectors that the next pass will read: a read of
+// more than was written last has to wait until it has reached the cache.
 template <std::size_t L>
-inline void set_entry(float* array, const BurstPart& part, std::size_t position, float value) {
+ONEFIT_INLINE void set_entries(float* up, float* low, const BurstPart& part, std::size_t position,
+                               float of_up, float of_low) {
   const std::size_t lane = (position - part.first) % L;
-  float* at = array + (position - lane);
-  const Vector<std::int32_t, L> here =
-      count_up<std::int32_t, L>() - static_cast<std::int32_t>(lane);
-  const Vector<float, L> v = here == 0 ? fill<float, L>(value) : load<float, L>(at);
-  std::memcpy(at, &v, sizeof v);
+  const std::size_t first = position - lane;
+  const auto here =
+      count_up<std::int32_t, L>() == fill<std::int32_t, L>(static_cast<std::int32_t>(lane));
+  const Vector<float, L> ups = here ? fill<float, L>(of_up) : load<float, L>(up + first);
+  const Vector<float, L> lows = here ? fill<float, L>(of_low) : load<float, L>(low + first);
+  std::memcpy(up + first, &ups, sizeof ups);
+  std::memcpy(low + first, &lows, sizeof lows);
 }
 
 template <class G>
@@ -63,36 +66,36 @@ class Bursting {
   explicit Bursting(Burst<G>& burst) : b_(burst) {}
 
   void run() {
-    e_ = b_.extremes;
+    Extremes<G> e = b_.extremes;
     double gain = 0.0;
     std::int64_t done = 0;
-    for (Step s; goes_on(done) && choose(s) && move(s, &gain); ++done) sweep(s);
-    finish(done, gain);
+    for (Step s; goes_on(e, done) && choose(e, s) && move(s, &gain); ++done) e = sweep(s);
+    finish(e, done, gain);
   }
 
   // The stages of two problems in turn: neither waits for what the other does.
   static void run_both(Bursting& a, Bursting& b) {
-    a.e_ = a.b_.extremes;
-    b.e_ = b.b_.extremes;
+    Extremes<G> of_a = a.b_.extremes;
+    Extremes<G> of_b = b.b_.extremes;
     double gain_a = 0.0;
     double gain_b = 0.0;
     std::int64_t done = 0;  // by each of them
     bool only_a = false;    // has taken one more
     bool only_b = false;
-    for (Step s, t; a.goes_on(done) && b.goes_on(done); ++done) {
-      const bool a_chooses = a.choose(s);
-      const bool b_chooses = b.choose(t);
+    for (Step s, t; a.goes_on(of_a, done) && b.goes_on(of_b, done); ++done) {
+      const bool a_chooses = a.choose(of_a, s);
+      const bool b_chooses = b.choose(of_b, t);
       if (!a_chooses || !b_chooses) break;
       const bool a_moves = a.move(s, &gain_a);
       const bool b_moves = b.move(t, &gain_b);
-      if (a_moves) a.sweep(s);
-      if (b_moves) b.sweep(t);
+      if (a_moves) of_a = a.sweep(s);
+      if (b_moves) of_b = b.sweep(t);
       only_a = a_moves && !b_moves;
       only_b = b_moves && !a_moves;
       if (!a_moves || !b_moves) break;
     }
-    a.finish(done + (only_a ? 1 : 0), gain_a);
-    b.finish(done + (only_b ? 1 : 0), gain_b);
+    a.finish(of_a, done + (only_a ? 1 : 0), gain_a);
+    b.finish(of_b, done + (only_b ? 1 : 0), gain_b);
   }
 
  private:
@@ -108,42 +111,44 @@ class Bursting {
     double size;
   };
 
-  ONEFIT_INLINE bool goes_on(std::int64_t done) {
+  // Extremes are handed over by value: in memory they might be entries of g.
+  ONEFIT_INLINE bool goes_on(Extremes<G> e, std::int64_t done) {
     b_.end = BurstEnd::GapReached;
-    const auto high = static_cast<double>(e_.max_up);
-    const auto low = static_cast<double>(e_.min_low);
+    const auto high = static_cast<double>(e.max_up);
+    const auto low = static_cast<double>(e.min_low);
     const double gap = high - low;
     if (gap < b_.tol || gap < b_.resolution * larger(size_of(high), size_of(low))) return false;
     b_.end = BurstEnd::Used;
     return done < b_.limit;
   }
 
-  ONEFIT_INLINE bool choose(Step& s) {
-    s.i = e_.index;
+  ONEFIT_INLINE bool choose(Extremes<G> e, Step& s) {
+    s.i = e.index;
     s.ki = b_.rows + s.i * b_.n_parts;
-    if (s.ki[0] == nullptr) fetch(s.i, s.i);
-    const Best best = partner(s.ki, s.i);
+    if (s.ki[0] == nullptr) fetch(e, s.i, s.i);
+    const Best best = partner(s.ki, s.i, e.max_up);
     if (!(best.gain > 0.0F)) {
       b_.end = BurstEnd::Stalled;
       return false;
     }
     s.j = best.index;
     s.kj = b_.rows + s.j * b_.n_parts;
-    if (s.kj[0] == nullptr) fetch(s.j, s.i);
+    if (s.kj[0] == nullptr) fetch(e, s.j, s.i);
     return true;
   }
 
-  void finish(std::int64_t done, double gain) {
+  void finish(Extremes<G> e, std::int64_t done, double gain) {
     b_.done = done;
     b_.gain = gain;
-    b_.extremes = e_;
+    b_.extremes = e;
   }
 
   static double larger(double a, double b) { return a > b ? a : b; }
   static double size_of(double a) { return a < 0.0 ? -a : a; }
 
-  __attribute__((noinline, cold)) void fetch(std::size_t position, std::size_t keep) {
-    b_.extremes = e_;
+  __attribute__((noinline, cold)) void fetch(Extremes<G> e, std::size_t position,
+                                             std::size_t keep) {
+    b_.extremes = e;
     b_.fetch(b_, position, keep);
   }
 
@@ -154,9 +159,9 @@ class Bursting {
   }
 
   // The second-order choice, as in loops.hpp.
-  ONEFIT_INLINE Best partner(const float* const* ki, std::size_t i) const {
+  ONEFIT_INLINE Best partner(const float* const* ki, std::size_t i, G max_up) const {
     const Vector<std::int32_t, L> lanes = count_up<std::int32_t, L>();
-    const Vector<G, L> m = fill<G, L>(e_.max_up);
+    const Vector<G, L> m = fill<G, L>(max_up);
     const Vector<float, L> kii = fill<float, L>(b_.diagonal[i]);
     auto best0 = ArgMax<float, L>::none(0.0F);
     auto best1 = best0;
@@ -243,18 +248,16 @@ class Bursting {
     const Pair low = after > lower ? (after > zero ? -kink : kink) : never;
     const BurstPart& of_i = b_.parts[part_of(i)];
     const BurstPart& of_j = b_.parts[part_j];
-    set_entry<L>(b_.up, of_i, i, static_cast<float>(up[0]));
-    set_entry<L>(b_.low, of_i, i, static_cast<float>(low[0]));
-    set_entry<L>(b_.up, of_j, j, static_cast<float>(up[1]));
-    set_entry<L>(b_.low, of_j, j, static_cast<float>(low[1]));
+    set_entries<L>(b_.up, b_.low, of_i, i, static_cast<float>(up[0]), static_cast<float>(low[0]));
+    set_entries<L>(b_.up, b_.low, of_j, j, static_cast<float>(up[1]), static_cast<float>(low[1]));
     const double s = steps[0];
     chosen.size = s;
     *gain += s * (slope - 0.5 * s * curvature);
     return true;
   }
 
-  // g -= step * (ki - kj), and its extremes.
-  ONEFIT_INLINE void sweep(const Step& s) {
+  // g -= step * (ki - kj); its extremes.
+  ONEFIT_INLINE Extremes<G> sweep(const Step& s) {
     const float* const* ki = s.ki;
     const float* const* kj = s.kj;
     const G step = static_cast<G>(s.size);
@@ -304,8 +307,10 @@ class Bursting {
       }
     }
     best0.look(best1.value, best1.index);
-    reduce(best0, &e_.max_up, &e_.index);
-    e_.min_low = least<G, L>(least0 < least1 ? least0 : least1);
+    Extremes<G> e;
+    reduce(best0, &e.max_up, &e.index);
+    e.min_low = least<G, L>(least0 < least1 ? least0 : least1);
+    return e;
   }
 
   // The first `count` lanes, `other` in those after them.
@@ -316,7 +321,6 @@ class Bursting {
   }
 
   Burst<G>& b_;
-  Extremes<G> e_;
 };
 
 template <class G>

@@ -19,7 +19,6 @@
 namespace onefit {
 namespace {
 
-constexpr std::size_t kRows = 4;                  // that are summed up in one pass
 constexpr std::size_t kBatch = 32;                // that are read together: they stay in the cache
 constexpr std::chrono::microseconds kPause{200};  // between looks whether a start is known
 constexpr double kFurther = 0.1;  // of what decides the values: where problems are solved on to
@@ -161,21 +160,15 @@ class PairSums {
         const double* coef = coefficients(k, pair, i, step);
         double* sums = values + ((step - first_) * solved_.size() + pair) * n;
         // Which coefficients are 0 cannot be guessed: this has no branch.
-        const float* at[kBatch + kRows];
-        double factor[kBatch + kRows];
+        const float* at[kBatch];
+        double factor[kBatch];
         std::size_t used = 0;
         for (std::size_t r = 0; r < rows.size(); ++r) {
           at[used] = batch + r * n;
           factor[used] = coef[static_cast<std::size_t>(rows[r]) - line_.starts[k]];
           used += factor[used] != 0.0 ? 1 : 0;
         }
-        for (std::size_t r = used; r < used + kRows; ++r) {
-          at[r] = batch;
-          factor[r] = 0.0;
-        }
-        for (std::size_t r = 0; r < used; r += kRows) {
-          loops().accumulate4(n, sums, at + r, factor + r);
-        }
+        loops().accumulate(n, sums, at, factor, used);
       }
     });
   }

@@ -12,7 +12,6 @@
 namespace onefit {
 namespace {
 
-constexpr std::size_t kRows = 4;    // that are summed up in one pass
 constexpr std::size_t kBatch = 32;  // that are evaluated together: they stay in the cache
 constexpr std::size_t kInCache = std::size_t{24} << 20;  // bytes of a matrix
 
@@ -102,7 +101,8 @@ std::vector<double> sums_of_pairs(KernelStore& store, std::span<const std::int32
   std::vector<std::uint8_t> any;
   std::vector<std::size_t> support(n);
   std::vector<std::int32_t> support_rows(n);
-  std::size_t used[kBatch];
+  const float* at[kBatch];  // of those with a factor
+  double factor[kBatch];
   for (std::size_t k = 0; k < classes; ++k) {
     const std::size_t size = starts[k + 1] - starts[k];
     any.assign(size, 0);
@@ -122,23 +122,15 @@ std::vector<double> sums_of_pairs(KernelStore& store, std::span<const std::int32
       const std::size_t count = values.read(std::span(support_rows).subspan(s, n_support - s));
       for (std::size_t other = 0; other + 1 < classes; ++other) {
         const double* factors = coef + other * n;
-        std::size_t n_used = 0;
+        std::size_t used = 0;
         for (std::size_t r = 0; r < count; ++r) {
-          used[n_used] = r;
-          n_used += factors[support[s + r]] != 0.0 ? 1 : 0;
+          at[used] = values.row(r);
+          factor[used] = factors[support[s + r]];
+          used += factor[used] != 0.0 ? 1 : 0;
         }
         const std::size_t p =
             other < k ? pair_number(classes, other, k) : pair_number(classes, k, other + 1);
-        for (std::size_t u = 0; u < n_used; u += kRows) {
-          const float* at[kRows];
-          double factor[kRows] = {};
-          for (std::size_t r = 0; r < kRows; ++r) {
-            const std::size_t row = used[std::min(u + r, n_used - 1)];
-            at[r] = values.row(row);
-            if (u + r < n_used) factor[r] = factors[support[s + row]];
-          }
-          loops().accumulate4(queries.size(), sums.data() + p * queries.size(), at, factor);
-        }
+        loops().accumulate(queries.size(), sums.data() + p * queries.size(), at, factor, used);
       }
       s += count;
     }

@@ -37,18 +37,41 @@ inline Vector<T, L> fill(T value) {
   return Vector<T, L>{} + value;
 }
 
-// float32 as lanes of G.
+// float32 as lanes of G. Compilers convert halves of vectors and join them, if they are let.
 template <class G, std::size_t L>
 inline Vector<G, L> as(Vector<float, L> v) {
   if constexpr (sizeof(G) == sizeof(float)) {
     return v;
   } else {
+#if defined(__AVX512F__)
+    if constexpr (L == 8) return (Vector<G, L>)_mm512_cvtps_pd((__m256)v);
+#endif
+#if defined(__AVX2__)
+    if constexpr (L == 4) return (Vector<G, L>)_mm256_cvtps_pd((__m128)v);
+#endif
     return __builtin_convertvector(v, Vector<G, L>);
   }
 }
 template <class G, std::size_t L>
 inline Vector<G, L> load_as(const float* p) {
   return as<G, L>(load<float, L>(p));
+}
+
+// a > b ? a : b, and a < b ? a : b, lane by lane: one instruction, which compilers do not find in
+// all places.
+template <class T, std::size_t L>
+inline Vector<T, L> larger_of(Vector<T, L> a, Vector<T, L> b) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) == sizeof(float) && L == 16) {
+    return (Vector<T, L>)_mm512_maskz_max_ps(0xffff, (__m512)a, (__m512)b);
+  }
+#endif
+#if defined(__AVX2__)
+  if constexpr (sizeof(T) == sizeof(float) && L == 8) {
+    return (Vector<T, L>)_mm256_max_ps((__m256)a, (__m256)b);
+  }
+#endif
+  return a > b ? a : b;
 }
 
 // Integers as wide as T, so that a comparison of T selects among them.
@@ -71,9 +94,8 @@ struct ArgMax {
 
   static ArgMax none(T lowest) { return {fill<T, L>(lowest), Vector<Index, L>{}}; }
   void look(Vector<T, L> v, Vector<Index, L> at) {
-    const auto better = v > value;
-    value = better ? v : value;
-    index = better ? at : index;
+    index = v > value ? at : index;
+    value = larger_of<T, L>(v, value);
   }
 };
 
@@ -115,6 +137,9 @@ inline void reduce(const ArgMax<T, L>& best, T* value, std::size_t* index) {
 
 template <class T, std::size_t L>
 inline T least(Vector<T, L> v) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) == sizeof(float) && L == 16) return _mm512_reduce_min_ps((__m512)v);
+#endif
   if constexpr (L == 1) {
     return v[0];
   } else {

@@ -20,6 +20,9 @@ inline constexpr float kTau = 1e-12F;
 // as many at a time.
 inline constexpr std::size_t kLanes = 16;
 
+// Rows that a sum of them reads together.
+inline constexpr std::size_t kRowsAtOnce = 8;
+
 // Dense data are laid out in panels of this many rows, feature by feature, so that products with a
 // panel read memory in order.
 inline constexpr std::size_t kPanel = 64;
@@ -115,8 +118,9 @@ struct Loops {
                     const double* lower, const double* upper, double shift, double kink,
                     Summary* out);
 
-  // acc += c0 r0 + c1 r1 + c2 r2 + c3 r3 in double precision.
-  void (*accumulate4)(std::size_t n, double* acc, const float* const* rows, const double* coef);
+  // acc += sum of coef * row in double precision, of so many rows: kRowsAtOnce are read together.
+  void (*accumulate)(std::size_t n, double* acc, const float* const* rows, const double* coef,
+                     std::size_t count);
 
   // The columns of a row, one after the other; `to` may be the row itself if they rise. Up to
   // kLanes more are written.

@@ -99,10 +99,10 @@ inline Vector<float, L> gains(Vector<G, L> violation, Vector<float, L> both_diag
   } else {
     d = __builtin_convertvector(violation, Vector<float, L>);
   }
-  d = d > 0.0F ? d : Vector<float, L>{};
-  const Vector<float, L> curvature = both_diagonals - (entries + entries);
+  d = larger_of<float, L>(d, Vector<float, L>{});
+  const Vector<float, L> curvature = both_diagonals - 2.0F * entries;
   const Vector<float, L> tau = fill<float, L>(kTau);
-  return d * d * rough_inverse<L>(curvature > tau ? curvature : tau);
+  return d * d * rough_inverse<L>(larger_of<float, L>(curvature, tau));
 }
 
 }  // namespace
@@ -165,21 +165,61 @@ void second(std::size_t n, const G* ONEFIT_RESTRICT g, const float* ONEFIT_RESTR
   *out = b;
 }
 
-void accumulate4(std::size_t n, double* ONEFIT_RESTRICT acc, const float* const* rows,
-                 const double* coef) {
-  const float* ONEFIT_RESTRICT r0 = rows[0];
-  const float* ONEFIT_RESTRICT r1 = rows[1];
-  const float* ONEFIT_RESTRICT r2 = rows[2];
-  const float* ONEFIT_RESTRICT r3 = rows[3];
-  const double c0 = coef[0];
-  const double c1 = coef[1];
-  const double c2 = coef[2];
-  const double c3 = coef[3];
-#pragma omp simd
-  for (std::size_t t = 0; t < n; ++t) {
-    acc[t] += (c0 * static_cast<double>(r0[t]) + c1 * static_cast<double>(r1[t])) +
-              (c2 * static_cast<double>(r2[t]) + c3 * static_cast<double>(r3[t]));
+// acc += sum of coef * row, of R rows. Four lanes: entries are converted as they are read, and
+// wider conversions take longer than they save.
+template <std::size_t R>
+void accumulate_some(std::size_t n, double* acc, const float* const* rows, const double* coef) {
+  using Four = Vector<double, 4>;
+  const float* at[R];
+  Four factor[R];
+  for (std::size_t r = 0; r < R; ++r) {
+    at[r] = rows[r];
+    factor[r] = fill<double, 4>(coef[r]);
   }
+  const auto add = [&](std::size_t t) {
+    Four sum = load<double, 4>(acc + t);
+    for (std::size_t r = 0; r < R; ++r) sum += factor[r] * load_as<double, 4>(at[r] + t);
+    return sum;
+  };
+  std::size_t t = 0;
+  for (; t + 8 <= n; t += 8) {
+    const Four low = add(t);
+    const Four high = add(t + 4);
+    std::memcpy(acc + t, &low, sizeof low);
+    std::memcpy(acc + t + 4, &high, sizeof high);
+  }
+  if (t + 4 <= n) {
+    const Four sum = add(t);
+    std::memcpy(acc + t, &sum, sizeof sum);
+    t += 4;
+  }
+  if (t < n && n >= 4) {  // the last four once more, of which some are there
+    const auto there = static_cast<std::int64_t>(4 - (n - t));
+    const Four sum =
+        count_up<std::int64_t, 4>() < there ? load<double, 4>(acc + n - 4) : add(n - 4);
+    std::memcpy(acc + n - 4, &sum, sizeof sum);
+    return;
+  }
+  for (; t < n; ++t) {
+    for (std::size_t r = 0; r < R; ++r) acc[t] += coef[r] * static_cast<double>(at[r][t]);
+  }
+}
+
+void accumulate(std::size_t n, double* acc, const float* const* rows, const double* coef,
+                std::size_t count) {
+  std::size_t r = 0;
+  for (; r + kRowsAtOnce <= count; r += kRowsAtOnce) {
+    accumulate_some<kRowsAtOnce>(n, acc, rows + r, coef + r);
+  }
+  if (r + 4 <= count) {
+    accumulate_some<4>(n, acc, rows + r, coef + r);
+    r += 4;
+  }
+  if (r + 2 <= count) {
+    accumulate_some<2>(n, acc, rows + r, coef + r);
+    r += 2;
+  }
+  if (r < count) accumulate_some<1>(n, acc, rows + r, coef + r);
 }
 
 // ---- paths (path.hpp)
@@ -451,7 +491,7 @@ const Loops ONEFIT_TABLE(ONEFIT_ISA) = {
     two_bursts<float>,
     shifts,
     summarise,
-    accumulate4,
+    accumulate,
     gather,
     combine,
     advance,

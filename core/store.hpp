@@ -19,8 +19,9 @@ namespace onefit {
 
 class KernelStore;
 
-// No user of a store holds more rows than this at a time. Together they must leave a slot free.
-inline constexpr std::size_t kHeldRows = 4;
+// No user of a store holds more rows than this at a time: those of a sum that are read together
+// (kRowsAtOnce). All users together must leave a slot free.
+inline constexpr std::size_t kHeldRows = 8;
 
 // A matrix of this size is kept in one piece: forgetting parts of it is not worth the chunks.
 inline constexpr std::size_t kPackedBytes = std::size_t{64} << 20;

@@ -176,20 +176,24 @@ TEST(csr_products) {
   });
 }
 
-TEST(accumulate_adds_four_rows) {
+TEST(accumulate_adds_rows) {
   for_each_isa([] {
-    const std::size_t n = 77;
-    std::vector<std::vector<float>> rows;
-    const float* at[4];
-    for (unsigned r = 0; r < 4; ++r) rows.push_back(floats(n, 20 + r));
-    for (std::size_t r = 0; r < 4; ++r) at[r] = rows[r].data();
-    const double coef[4] = {1.0, -2.0, 0.0, 0.25};
-    std::vector<double> acc(n, 1.0);
-    loops().accumulate4(n, acc.data(), at, coef);
-    for (std::size_t t = 0; t < n; ++t) {
-      double sum = 1.0;
-      for (std::size_t r = 0; r < 4; ++r) sum += coef[r] * static_cast<double>(rows[r][t]);
-      CHECK(std::abs(acc[t] - sum) < 1e-14);
+    for (const std::size_t n : {std::size_t{0}, std::size_t{3}, std::size_t{8}, std::size_t{77}}) {
+      for (std::size_t count = 0; count <= 2 * kRowsAtOnce + 1; ++count) {
+        std::vector<std::vector<float>> rows;
+        std::vector<const float*> at;
+        for (unsigned r = 0; r < count; ++r) rows.push_back(floats(n, 20 + r));
+        for (const std::vector<float>& row : rows) at.push_back(row.data());
+        std::vector<double> coef = normal(count, 3);
+        if (count > 1) coef[1] = 0.0;
+        std::vector<double> acc(n, 1.0);
+        loops().accumulate(n, acc.data(), at.data(), coef.data(), count);
+        for (std::size_t t = 0; t < n; ++t) {
+          double sum = 1.0;
+          for (std::size_t r = 0; r < count; ++r) sum += coef[r] * static_cast<double>(rows[r][t]);
+          CHECK(std::abs(acc[t] - sum) < 1e-13);
+        }
+      }
     }
   });
 }
