@@ -54,18 +54,19 @@ void fill(const Problem& problem, Group group, double total, std::vector<double>
 
 // Equal shares of `amount`, none above its room; all of it, if there is room for it.
 double share_of(double amount, std::span<const double> rooms) {
-  if (rooms.empty()) return 0.0;
-  const auto all = static_cast<double>(rooms.size());
-  if (*std::ranges::min_element(rooms) * all >= amount) return amount / all;
-  std::vector<double> room(rooms.begin(), rooms.end());
-  std::sort(room.begin(), room.end());
-  double smaller = 0.0;
-  for (std::size_t k = 0; k < room.size(); ++k) {
-    const auto left = static_cast<double>(room.size() - k);
-    if (smaller + room[k] * left >= amount) return (amount - smaller) / left;
-    smaller += room[k];
+  const Group all{0, rooms.size()};
+  double full = 0.0;  // so many have less room than their share
+  double taken = 0.0;
+  for (;;) {
+    const double open = static_cast<double>(rooms.size()) - full;
+    if (open == 0.0) return rooms.empty() ? 0.0 : std::ranges::max(rooms);
+    const double share = (amount - taken) / open;
+    const double now_full =
+        sum_of(all, [&](std::size_t k) { return rooms[k] < share ? 1.0 : 0.0; });
+    if (now_full <= full) return share;
+    full = now_full;
+    taken = sum_of(all, [&](std::size_t k) { return rooms[k] < share ? rooms[k] : 0.0; });
   }
-  return room.back();
 }
 
 // Brings beta, which is within the bounds, to the sums of the problem's start. Returns what each of

@@ -11,24 +11,27 @@ namespace onefit {
 namespace {
 
 // As much memory as this is taken in a chunk, which is kept for the next folds: the first touch of
-// fresh pages would cost more than what is written there.
+// fresh pages would cost more than what is written there. Of solutions in many parts each has less.
 constexpr std::size_t kLarge = std::size_t{1} << 14;
+constexpr std::size_t kLargePart = std::size_t{1} << 20;
 
-std::size_t room_for(std::size_t count) {
+std::size_t room_for(std::size_t count, bool is_part) {
   constexpr std::size_t kChunk = kChunkBytes / sizeof(double);
-  return count * sizeof(double) < kLarge ? count : std::max(count, kChunk);
+  const std::size_t least = is_part ? kLargePart : kLarge;
+  return count * sizeof(double) < least ? count : std::max(count, kChunk);
 }
 
 }  // namespace
 
-FoldSolutions::FoldSolutions(std::size_t n_folds, const std::vector<const Problem*>& problems)
+FoldSolutions::FoldSolutions(std::size_t n_folds, const std::vector<const Problem*>& problems,
+                             bool is_part)
     : n_problems_(problems.size()), kept_(n_folds * problems.size()) {
   std::size_t total = 0;
   for (const Problem* problem : problems) {
     sizes_.push_back(problem->size());
     total += problem->size();
   }
-  memory_.emplace_back(room_for(2 * n_folds * total));
+  memory_.emplace_back(room_for(2 * n_folds * total, is_part));
   double* place = memory_[0].data();
   for (std::size_t k = 0; k < kept_.size(); ++k) {
     places_.push_back(place);
@@ -64,7 +67,7 @@ FoldSolutions solve_together(KernelStore& store, const std::vector<const Problem
                              std::size_t threads, Interrupt& interrupt) {
   const std::size_t n = store.size();
   const std::size_t n_problems = problems.size();
-  FoldSolutions all(bounds.size() / n, problems);
+  FoldSolutions all(bounds.size() / n, problems, store.n_blocks() > 1);
   std::vector<std::span<const double>> of_folds;
   for (std::size_t first = 0; first < bounds.size(); first += n) {
     of_folds.push_back(bounds.subspan(first, n));

@@ -29,7 +29,8 @@ struct KeptSolution {
 class FoldSolutions {
  public:
   FoldSolutions() = default;
-  FoldSolutions(std::size_t n_folds, const std::vector<const Problem*>& problems);
+  // `is_part`: of many that will be joined.
+  FoldSolutions(std::size_t n_folds, const std::vector<const Problem*>& problems, bool is_part);
   FoldSolutions(const FoldSolutions&) = delete;
   FoldSolutions& operator=(const FoldSolutions&) = delete;
   FoldSolutions(FoldSolutions&&) = default;
