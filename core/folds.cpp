@@ -288,6 +288,7 @@ std::vector<Solution> solve_folds(KernelStore& store, const std::vector<FoldProb
   };
   std::vector<Solution> sorted =
       in_parallel(store, problems.size(), prepare, done, settings, threads, interrupt);
+  if (taken) return {};
   std::vector<Solution> solutions(sorted.size());
   for (std::size_t k = 0; k < sorted.size(); ++k) solutions[order[k]] = std::move(sorted[k]);
   return solutions;

@@ -50,12 +50,11 @@ struct FoldProblem {
   std::optional<std::size_t> sign_of = std::nullopt;
 };
 
-// Takes a solution as soon as it is there, with its number; what it leaves of it is returned.
-// Called on the thread that solved it.
+// Takes a solution as soon as it is there, with its number. Called on the thread that solved it.
 using Solved = std::function<void(std::size_t, Solution&)>;
 
 // Solves problems of folds, on `threads` threads. `same_kernel`: the gradients of the solutions
-// that they start from belong to this store.
+// that they start from belong to this store. Solutions that are taken are not returned.
 std::vector<Solution> solve_folds(KernelStore& store, const std::vector<FoldProblem>& problems,
                                   bool same_kernel, const Settings& settings, std::size_t threads,
                                   Interrupt& interrupt, const Solved& taken = {});

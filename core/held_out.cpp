@@ -191,42 +191,33 @@ class Vote {
   // value of a variable is p - g, where p of C-SVC is 1 in the first class and -1 in the second.
   template <class Loses>
   void ask_own_pairs(std::int32_t* labels, const Loses& loses) {
-    const std::size_t n = fold_.queries.size();
-    std::vector<std::vector<std::size_t>> members(classes_);
-    for (std::size_t q = 0; q < n; ++q) {
+    for (std::size_t q = 0; q < fold_.queries.size(); ++q) {
       const auto next = std::upper_bound(starts_.begin(), starts_.end(), position(q));
       const auto k = static_cast<std::size_t>(next - starts_.begin()) - 1;
-      members[k].push_back(q);
+      const std::size_t member = position(q) - starts_[k];
       labels[q] = static_cast<std::int32_t>(k);
-    }
-    std::vector<std::uint8_t> lost(n, 0);
-    std::vector<double> worst(n, std::numeric_limits<double>::infinity());
-    std::vector<std::size_t> rival(n, 0);
-    const auto note = [&](std::size_t q, std::size_t other, double margin, bool loses_it) {
-      lost[q] |= static_cast<std::uint8_t>(loses_it);
-      rival[q] = margin < worst[q] ? other : rival[q];
-      worst[q] = std::min(margin, worst[q]);
-    };
-    for (std::size_t i = 0, p = 0; i < classes_; ++i) {
-      for (std::size_t j = i + 1; j < classes_; ++j, ++p) {
-        const PairModel& pair = fold_.pairs[p];
-        // Variables of the pair are the rows of class i, then those of j.
-        const double* of_first = pair.gradient;
-        const double* of_second = of_first + (starts_[i + 1] - starts_[i]);
-        for (const std::size_t q : members[i]) {
-          const double value = 1.0 - of_first[position(q) - starts_[i]] + pair.offset;
-          look_at(value);
-          note(q, j, value, !(value > 0.0));
-        }
-        for (const std::size_t q : members[j]) {
-          const double value = -1.0 - of_second[position(q) - starts_[j]] + pair.offset;
-          look_at(value);
-          note(q, i, -value, value > 0.0);
-        }
+      bool lost = false;
+      double worst = std::numeric_limits<double>::infinity();
+      std::size_t rival = k;
+      const auto note = [&](std::size_t other, double value, double margin, bool loses_it) {
+        look_at(value);
+        lost |= loses_it;
+        rival = margin < worst ? other : rival;
+        worst = std::min(margin, worst);
+      };
+      // Variables of a pair are the rows of its first class, then those of the second.
+      for (std::size_t i = 0; i < k; ++i) {
+        const PairModel& pair = fold_.pairs[pair_number(classes_, i, k)];
+        const double g = pair.gradient[starts_[i + 1] - starts_[i] + member];
+        const double value = -1.0 - g + pair.offset;
+        note(i, value, -value, value > 0.0);
       }
-    }
-    for (std::size_t q = 0; q < n; ++q) {
-      if (lost[q] != 0) loses(q, rival[q]);
+      for (std::size_t j = k + 1; j < classes_; ++j) {
+        const PairModel& pair = fold_.pairs[pair_number(classes_, k, j)];
+        const double value = 1.0 - pair.gradient[member] + pair.offset;
+        note(j, value, value, !(value > 0.0));
+      }
+      if (lost) loses(q, rival);
     }
   }
 
