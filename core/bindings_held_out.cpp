@@ -38,6 +38,12 @@ Numbers<T> owned(std::unique_ptr<T[]> values, std::size_t size) {
   return {data, {size}, owner};
 }
 
+Block owned_block(std::unique_ptr<double[]> values, std::size_t rows, std::size_t columns) {
+  double* data = values.release();
+  const nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<double*>(p); });
+  return {data, {rows, columns}, owner};
+}
+
 Numbers<std::int64_t> as_array(const std::vector<std::int64_t>& values) {
   std::unique_ptr<std::int64_t[]> copy(new std::int64_t[values.size()]);
   std::ranges::copy(values, copy.get());
@@ -98,9 +104,7 @@ std::optional<Block> bounds_of(const Vector<double>& bounds, const std::vector<s
                        values.get())) {
     return std::nullopt;
   }
-  double* data = values.release();
-  const nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<double*>(p); });
-  return Block(data, {sizes.size(), n}, owner);
+  return owned_block(std::move(values), sizes.size(), n);
 }
 
 Block products_of_pairs(KernelStore& store, const Vector<std::int32_t>& rows,
@@ -115,14 +119,13 @@ Block products_of_pairs(KernelStore& store, const Vector<std::int32_t>& rows,
   }
   const std::size_t n = queries.shape(0);
   const std::size_t pairs = classes * (classes - 1) / 2;
-  auto* values = new double[n * pairs];
-  const nb::capsule owner(values, [](void* p) noexcept { delete[] static_cast<double*>(p); });
+  std::unique_ptr<double[]> values(new double[n * pairs]);
   {
     const nb::gil_scoped_release release;
     pair_products(store, {rows.data(), rows.shape(0)}, starts, coef.data(), {queries.data(), n},
-                  values);
+                  values.get());
   }
-  return Block(values, {n, pairs}, owner);
+  return owned_block(std::move(values), n, pairs);
 }
 
 std::tuple<Numbers<std::int32_t>, std::vector<std::size_t>, std::vector<double>> labels_of_folds(

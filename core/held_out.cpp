@@ -167,7 +167,7 @@ class Vote {
       std::vector<Contested> contested;
       ask_own_pairs(labels,
                     [&](std::size_t q, std::size_t rival) { contested.push_back({q, rival}); });
-      if (store_.is_in_one_piece() && store_.n_blocks() == 1) ask_rivals(contested, labels);
+      if (has_whole_rows()) ask_rivals(contested, labels);
       if (!contested.empty()) ask_all_pairs(contested, labels);
     }
     return looked_at_ == 0 ? 0.0 : static_cast<double>(small_) / static_cast<double>(looked_at_);
@@ -184,6 +184,8 @@ class Vote {
     ++looked_at_;
     small_ += std::abs(value) < tol_ ? 1 : 0;
   }
+
+  bool has_whole_rows() const { return store_.is_in_one_piece() && store_.n_blocks() == 1; }
 
   std::size_t position(std::size_t q) const { return static_cast<std::size_t>(fold_.queries[q]); }
 
@@ -252,9 +254,8 @@ class Vote {
   void ask_all_pairs(const std::vector<Contested>& contested, std::int32_t* labels) {
     const std::size_t n = contested.size();
     const std::vector<std::int32_t> queries = rows_of(contested);
-    const std::vector<double> values = store_.is_in_one_piece() && store_.n_blocks() == 1
-                                           ? values_over_rows(queries)
-                                           : values_over_support(queries);
+    const std::vector<double> values =
+        has_whole_rows() ? values_over_rows(queries) : values_over_support(queries);
     std::vector<std::int32_t> votes(classes_ * n, 0);  // class by class
     for (std::size_t i = 0, p = 0; i < classes_; ++i) {
       for (std::size_t j = i + 1; j < classes_; ++j, ++p) {
