@@ -14,6 +14,11 @@ constexpr std::size_t kLeastSlots = 8;
 // Where rows are is kept for so many segments at most.
 constexpr std::size_t kMostParts = 4;
 
+const float* floats(const std::byte* row) { return reinterpret_cast<const float*>(row); }
+float* floats(std::byte* row) { return reinterpret_cast<float*>(row); }
+const Coarse* coarses(const std::byte* row) { return reinterpret_cast<const Coarse*>(row); }
+Coarse* coarses(std::byte* row) { return reinterpret_cast<Coarse*>(row); }
+
 }  // namespace
 
 void ActiveSet::find_segments() {
@@ -60,7 +65,7 @@ bool ActiveSet::keep_rows(std::span<const std::int32_t> earlier) {
   if (still.size() < size()) return false;
 
   slot_of_.assign(size(), -1);
-  std::vector<float*> spare;
+  std::vector<std::byte*> spare;
   std::size_t kept = 0;
   for (std::size_t s = 0; s < slots_.size(); ++s) {
     const std::int32_t was = position_in_[s];
@@ -70,7 +75,11 @@ bool ActiveSet::keep_rows(std::span<const std::int32_t> earlier) {
       continue;
     }
     // Columns move to the left, where the row has been read already.
-    loops().gather(still.columns(), slots_[s], slots_[s]);
+    if (coarse_) {
+      loops().gather_coarse(still.columns(), coarses(slots_[s]), coarses(slots_[s]));
+    } else {
+      loops().gather(still.columns(), floats(slots_[s]), floats(slots_[s]));
+    }
     slot_of_[static_cast<std::size_t>(now)] = static_cast<std::int32_t>(kept);
     slots_[kept] = slots_[s];
     position_in_[kept++] = now;
@@ -84,7 +93,7 @@ bool ActiveSet::keep_rows(std::span<const std::int32_t> earlier) {
 }
 
 bool ActiveSet::set(KernelStore& store, std::span<const std::int32_t> columns, std::size_t split,
-                    std::size_t cache_bytes) {
+                    std::size_t cache_bytes, bool may_be_coarse) {
   const bool same_rows =
       store_ == &store && forgotten_ == store.n_forgotten() && cache_bytes_ == cache_bytes;
   if (same_rows && split_ == split && std::ranges::equal(columns_, columns)) return false;
@@ -95,6 +104,7 @@ bool ActiveSet::set(KernelStore& store, std::span<const std::int32_t> columns, s
   columns_.assign(columns.begin(), columns.end());
   split_ = split;
   rows_.clear();
+  coarse_rows_.clear();
   find_segments();
   if (segments_.size() <= 2 || segments_.size() * kShortestRun <= columns_.size()) {
     slot_of_.clear();
@@ -106,9 +116,10 @@ bool ActiveSet::set(KernelStore& store, std::span<const std::int32_t> columns, s
   if (split_ > 0) segments_.push_back({0, std::min(split_, size()), 0, 0, 0});
   if (split_ < size()) segments_.push_back({split_, size(), 0, split_, 1});
   stride_ = (size() + kLanes - 1) / kLanes * kLanes + kLanes;  // what `gather` may write
-  if (same_rows && compact() && keep_rows(earlier)) return true;
-  const std::size_t slots =
-      std::min(size(), std::max(cache_bytes / (stride_ * sizeof(float)), kLeastSlots));
+  if (same_rows && compact() && (may_be_coarse || !coarse_) && keep_rows(earlier)) return true;
+  coarse_ = may_be_coarse && segments_.size() == 1 && store.is_between_0_and_1();
+  const std::size_t bytes = stride_ * (coarse_ ? sizeof(Coarse) : sizeof(float));
+  const std::size_t slots = std::min(size(), std::max(cache_bytes / bytes, kLeastSlots));
   arena_.clear(spare_);
   slots_.assign(slots, nullptr);
   slot_of_.assign(size(), -1);
@@ -120,7 +131,11 @@ bool ActiveSet::set(KernelStore& store, std::span<const std::int32_t> columns, s
 void ActiveSet::note_rows() {
   const bool stay = compact() || store_->most_users() == store_->size();
   if (!stay || segments_.size() > kMostParts || rows_stay()) return;
-  rows_.assign(size() * segments_.size(), nullptr);
+  if (coarse()) {
+    coarse_rows_.assign(size(), nullptr);
+  } else {
+    rows_.assign(size() * segments_.size(), nullptr);
+  }
 }
 
 bool ActiveSet::has(std::size_t position) const {
@@ -131,15 +146,16 @@ void ActiveSet::row(std::size_t position, std::span<const std::int32_t> also, st
                     std::span<const ActiveRow> keep, ActiveRow& out) {
   if (!compact()) {
     out.compact_ = nullptr;
+    out.coarse_ = nullptr;
     out.held_ = store_->hold(columns_[position], blocks_, also, threads);
     note(position, out);
     return;
   }
   std::int32_t& slot = slot_of_[position];
   if (slot < 0) {
-    const auto is_kept = [&](const float* data) {
-      return data != nullptr && std::ranges::any_of(keep, [data](const ActiveRow& row) {
-               return row.compact_ == data;
+    const auto is_kept = [&](const std::byte* data) {
+      return data != nullptr && std::ranges::any_of(keep, [&](const ActiveRow& row) {
+               return coarse_ ? row.coarse_ == coarses(data) : row.compact_ == floats(data);
              });
     };
     while (is_kept(slots_[next_slot_])) next_slot_ = (next_slot_ + 1) % position_in_.size();
@@ -149,17 +165,23 @@ void ActiveSet::row(std::size_t position, std::span<const std::int32_t> also, st
       const auto gone = static_cast<std::size_t>(position_in_[taken]);
       slot_of_[gone] = -1;
       if (!rows_.empty()) std::fill_n(&rows_[gone * segments_.size()], segments_.size(), nullptr);
+      if (!coarse_rows_.empty()) coarse_rows_[gone] = nullptr;
     }
     position_in_[taken] = static_cast<std::int32_t>(position);
     slot = static_cast<std::int32_t>(taken);
-    if (slots_[taken] == nullptr) slots_[taken] = arena_.take(stride_, spare_);
+    if (slots_[taken] == nullptr) {
+      slots_[taken] = arena_.take(stride_ * (coarse_ ? sizeof(Coarse) : sizeof(float)), spare_);
+    }
     gather(store_->hold(columns_[position], blocks_, also, threads), slots_[taken]);
   }
-  out.compact_ = slots_[static_cast<std::size_t>(slot)];
+  const std::byte* data = slots_[static_cast<std::size_t>(slot)];
+  out.compact_ = coarse_ ? nullptr : floats(data);
+  out.coarse_ = coarse_ ? coarses(data) : nullptr;
   note(position, out);
 }
 
 void ActiveSet::note(std::size_t position, const ActiveRow& row) {
+  if (!coarse_rows_.empty()) coarse_rows_[position] = row.coarse_;
   if (rows_.empty()) return;
   for (std::size_t k = 0; k < segments_.size(); ++k) {
     rows_[position * segments_.size() + k] = row.at(segments_[k]);
@@ -167,10 +189,15 @@ void ActiveSet::note(std::size_t position, const ActiveRow& row) {
 }
 
 // Copies the active columns of a row.
-void ActiveSet::gather(const HeldRow& row, float* to) const {
+void ActiveSet::gather(const HeldRow& row, std::byte* to) const {
+  std::size_t at = 0;
   for (const auto& [block, columns] : pieces_) {
-    loops().gather(columns.columns(), row.block(block), to);
-    to += columns.size();
+    if (coarse_) {
+      loops().gather_as_coarse(columns.columns(), row.block(block), coarses(to) + at);
+    } else {
+      loops().gather(columns.columns(), row.block(block), floats(to) + at);
+    }
+    at += columns.size();
   }
 }
 
@@ -183,6 +210,12 @@ float ActiveSet::entry(const ActiveRow& row, std::size_t position) const {
 
 void ActiveSet::entries(const ActiveRow& row, std::span<const std::size_t> positions,
                         double* out) const {
+  if (row.coarse_ != nullptr) {
+    for (std::size_t k = 0; k < positions.size(); ++k) {
+      out[k] = static_cast<double>(kCoarseUnit) * static_cast<double>(row.coarse_[positions[k]]);
+    }
+    return;
+  }
   std::size_t k = 0;
   for (const Segment& s : segments_) {
     const float* values = row.at(s) - s.first;
@@ -218,6 +251,12 @@ bool add_rows(ActiveSet& active, std::span<const std::size_t> positions,
         }
       }
       active.row(position, also, threads, {rows, r}, rows[r]);
+    }
+    if (active.coarse()) {
+      const Coarse* at[kHeldRows];
+      for (std::size_t r = 0; r < count; ++r) at[r] = rows[r].coarse();
+      loops().accumulate_coarse(active.size(), sum, at, coef.data() + k0, count);
+      continue;
     }
     for (std::size_t part = 0; part < n_parts; ++part) {
       const Segment& s = active.segments()[part];

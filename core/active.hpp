@@ -31,10 +31,13 @@ class ActiveRow {
   const float* at(const Segment& s) const {
     return (compact_ != nullptr ? compact_ : held_.block(s.block)) + s.offset;
   }
+  // All of them, where rows are coarse: then there is no `at`.
+  const Coarse* coarse() const { return coarse_; }
 
  private:
   friend class ActiveSet;
   const float* compact_ = nullptr;
+  const Coarse* coarse_ = nullptr;
   HeldRow held_;
 };
 
@@ -64,13 +67,15 @@ class Selected {
 // Which store columns the active variables are, in one of two ways. When they come in long runs the
 // passes read the store's rows in place. Otherwise (scattered rows, or a problem that has shrunk)
 // rows are gathered once into a small cache of compact rows, which the passes read instead; as the
-// problem shrinks further, from the compact rows that are there.
+// problem shrinks further, from the compact rows that are there. Compact rows that are in no cache
+// may be coarse: half as many bytes, where values are between 0 and 1 and someone mends what
+// rounding leaves.
 class ActiveSet {
  public:
   // `split`: positions from here on are the second group. False when these columns were set
   // already: what is known of their rows stays known.
   bool set(KernelStore& store, std::span<const std::int32_t> columns, std::size_t split,
-           std::size_t cache_bytes);
+           std::size_t cache_bytes, bool may_be_coarse = false);
 
   std::size_t size() const { return columns_.size(); }
   std::span<const Segment> segments() const { return segments_; }
@@ -91,10 +96,13 @@ class ActiveSet {
   // Then rows()[p * segments().size() + k] says where segment k of the row of position p is:
   // nullptr as long as `row` has not given it.
   void note_rows();
-  bool rows_stay() const { return !rows_.empty(); }
+  bool rows_stay() const { return !rows_.empty() || !coarse_rows_.empty(); }
   // Whether nothing takes the place of a row that was given.
   bool rows_are_in_store() const { return rows_stay() && !compact(); }
   const float* const* rows() const { return rows_.data(); }
+  // Whether rows are coarse, and where they are.
+  bool coarse() const { return compact() && coarse_; }
+  const Coarse* const* coarse_rows() const { return coarse() ? coarse_rows_.data() : nullptr; }
 
   // Entry of a position in a row that `row` has given.
   float entry(const ActiveRow& row, std::size_t position) const;
@@ -106,7 +114,7 @@ class ActiveSet {
   void find_segments();
   void find_pieces();
   bool keep_rows(std::span<const std::int32_t> earlier);
-  void gather(const HeldRow& row, float* to) const;
+  void gather(const HeldRow& row, std::byte* to) const;
   void note(std::size_t position, const ActiveRow& row);
 
   KernelStore* store_ = nullptr;
@@ -116,12 +124,14 @@ class ActiveSet {
   std::size_t split_ = 0;
   std::vector<Segment> segments_;
   std::vector<const float*> rows_;
+  std::vector<const Coarse*> coarse_rows_;
   std::uint64_t blocks_ = 0;  // the blocks of the store that the columns are in
 
   // Compact rows: a ring of slots, filled in turn, whose memory is taken when a row is gathered.
-  Arena<float> arena_;
-  Arena<float>::Chunks spare_;
-  std::vector<float*> slots_;
+  Arena<std::byte> arena_;
+  Arena<std::byte>::Chunks spare_;
+  std::vector<std::byte*> slots_;  // rows of float32, or coarse ones
+  bool coarse_ = false;
   std::vector<std::int32_t> slot_of_;      // per position, -1 where absent; empty when not compact
   std::vector<std::int32_t> position_in_;  // per slot
   // Where the columns are: some in each of these blocks.

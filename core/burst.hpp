@@ -32,6 +32,17 @@ inline constexpr std::size_t kBurstPad = 16;
 // of less would send equal rows to and fro.
 inline constexpr double kLeastOverstepped = 1e-5;
 
+// A kernel value between 0 and 1, in 16 bits: half the bytes, where rows are in no cache.
+using Coarse = std::uint16_t;
+inline constexpr float kCoarseUnits = 65535.0F;  // that 1 has
+inline constexpr float kCoarseUnit = 1.0F / kCoarseUnits;
+
+// Which ways a variable may go, where that is all there is to know of it: without a kink, and with
+// the same diagonal for all. One byte to read where there would be three numbers.
+using Ways = std::uint8_t;
+inline constexpr Ways kMayRise = 1;
+inline constexpr Ways kMayFall = 2;
+
 // Positions that are next to each other in a kernel row.
 struct BurstPart {
   std::size_t first;
@@ -50,10 +61,12 @@ struct Burst {
   G* g;
   float* up;
   float* low;
+  Ways* ways;  // nullptr where there is more to know
   const float* diagonal;
   const std::int32_t* variable;
   // rows[p * n_parts + k]: the row of position p in the columns of part k, nullptr if not known.
   const float* const* rows;
+  const Coarse* const* coarse_rows;  // nullptr, or what to read instead
   const BurstPart* parts;
   std::size_t n_parts;
   // Per variable.

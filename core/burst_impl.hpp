@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "burst.hpp"
 #include "lanes.hpp"
@@ -45,22 +46,117 @@ inline Vector<G, L> load_first(const float* p, std::size_t count) {
 #endif
 }
 
-// Sets an entry of two arrays by writing the whole vectors that the next pass will read: a read of
-// more than was written last has to wait until it has reached the cache.
-template <std::size_t L>
-ONEFIT_INLINE void set_entries(float* up, float* low, const BurstPart& part, std::size_t position,
-                               float of_up, float of_low) {
+// What a loop reads of kernel rows: values and differences, in units. Coarse rows have more than a
+// vector beyond their end, and it does not matter what.
+template <class Row>
+struct RowReading;
+
+template <>
+struct RowReading<float> {
+  static constexpr float kUnit = 1.0F;
+  static void ahead(const float* /*row*/) {}
+  template <class G, std::size_t L>
+  static Vector<G, L> values(const float* row) {
+    return load_as<G, L>(row);
+  }
+  template <class G, std::size_t L>
+  static Vector<G, L> first(const float* row, std::size_t count) {
+    return load_first<G, L>(row, count);
+  }
+  template <class G, std::size_t L>
+  static Vector<G, L> differences(const float* a, const float* b) {
+    return load_as<G, L>(a) - load_as<G, L>(b);
+  }
+};
+
+template <>
+struct RowReading<Coarse> {
+  static constexpr float kUnit = kCoarseUnit;
+  // Rows are in no cache: the next 2 KB are asked for in time.
+  static void ahead(const Coarse* row) { __builtin_prefetch(row + 1024); }
+  template <class G, std::size_t L>
+  static Vector<G, L> values(const Coarse* row) {
+    return numbers<L>(widened<L>(row));
+  }
+  template <class G, std::size_t L>
+  static Vector<G, L> first(const Coarse* row, std::size_t /*count*/) {
+    return values<G, L>(row);
+  }
+  template <class G, std::size_t L>
+  static Vector<G, L> differences(const Coarse* a, const Coarse* b) {
+    return numbers<L>(widened<L>(a) - widened<L>(b));
+  }
+};
+
+// Sets an entry by writing the whole vector that the next pass will read: a read of more than was
+// written last has to wait until it has reached the cache.
+template <std::size_t L, class I, class T>
+ONEFIT_INLINE void set_entry(T* entries, const BurstPart& part, std::size_t position, T value) {
+  static_assert(sizeof(I) == sizeof(T));
   const std::size_t lane = (position - part.first) % L;
-  const std::size_t first = position - lane;
-  const auto here =
-      count_up<std::int32_t, L>() == fill<std::int32_t, L>(static_cast<std::int32_t>(lane));
-  const Vector<float, L> ups = here ? fill<float, L>(of_up) : load<float, L>(up + first);
-  const Vector<float, L> lows = here ? fill<float, L>(of_low) : load<float, L>(low + first);
-  std::memcpy(up + first, &ups, sizeof ups);
-  std::memcpy(low + first, &lows, sizeof lows);
+  T* first = entries + (position - lane);
+  const auto here = count_up<I, L>() == fill<I, L>(static_cast<I>(lane));
+  const Vector<T, L> set = here ? fill<T, L>(value) : load<T, L>(first);
+  std::memcpy(first, &set, sizeof set);
 }
 
-template <class G>
+// The first `count` lanes, `other` in those after them.
+template <class T, std::size_t L>
+inline Vector<T, L> only(Vector<T, L> v, std::size_t count, T other) {
+  using I = typename IndexOf<T>::type;
+  return count_up<I, L>() < static_cast<I>(count) ? v : fill<T, L>(other);
+}
+
+// What is known of the variables of a part, in one of two ways: values of those that may rise
+// (fall) as their conditions have them, out of reach for others.
+template <class G, std::size_t L>
+class ByShifts {
+ public:
+  ByShifts(const Burst<G>& b, std::size_t first)
+      : up_(b.up + first), low_(b.low + first), diagonal_(b.diagonal + first) {}
+  Vector<G, L> rising(Vector<G, L> v, std::size_t t) const { return v + load_as<G, L>(up_ + t); }
+  Vector<G, L> falling(Vector<G, L> v, std::size_t t) const { return v + load_as<G, L>(low_ + t); }
+  Vector<float, L> diagonal(std::size_t t) const { return load<float, L>(diagonal_ + t); }
+
+  static ONEFIT_INLINE void set(Burst<G>& b, const BurstPart& part, std::size_t position, float up,
+                                float low) {
+    set_entry<L, std::int32_t>(b.up, part, position, up);
+    set_entry<L, std::int32_t>(b.low, part, position, low);
+  }
+
+ private:
+  const float* up_;
+  const float* low_;
+  const float* diagonal_;
+};
+
+template <std::size_t L>
+class ByWays {
+ public:
+  ByWays(const Burst<float>& b, std::size_t first)
+      : ways_(b.ways + first), diagonal_(fill<float, L>(b.diagonal[0])) {}
+  Vector<float, L> rising(Vector<float, L> v, std::size_t t) const {
+    return where<L>(ways_ + t, kMayRise, v, -kNever);
+  }
+  Vector<float, L> falling(Vector<float, L> v, std::size_t t) const {
+    return where<L>(ways_ + t, kMayFall, v, kNever);
+  }
+  Vector<float, L> diagonal(std::size_t /*t*/) const { return diagonal_; }
+
+  static ONEFIT_INLINE void set(Burst<float>& b, const BurstPart& part, std::size_t position,
+                                float up, float low) {
+    b.up[position] = up;
+    b.low[position] = low;
+    const int ways = (up == 0.0F ? kMayRise : 0) | (low == 0.0F ? kMayFall : 0);
+    set_entry<L, std::int8_t>(b.ways, part, position, static_cast<Ways>(ways));
+  }
+
+ private:
+  const Ways* ways_;
+  Vector<float, L> diagonal_;
+};
+
+template <class G, class Row, class Known>
 class Bursting {
  public:
   explicit Bursting(Burst<G>& burst) : b_(burst) {}
@@ -101,15 +197,24 @@ class Bursting {
  private:
   static constexpr std::size_t L = ONEFIT_VECTOR_BYTES / sizeof(G);
   using Index = typename IndexOf<G>::type;
+  using Reading = RowReading<Row>;
 
   // What an iteration is about: i rises, j falls.
   struct Step {
     std::size_t i;
     std::size_t j;
-    const float* const* ki;
-    const float* const* kj;
+    const Row* const* ki;
+    const Row* const* kj;
     double size;
   };
+
+  const Row* const* rows_of(std::size_t position) const {
+    if constexpr (std::is_same_v<Row, Coarse>) {
+      return b_.coarse_rows + position * b_.n_parts;
+    } else {
+      return b_.rows + position * b_.n_parts;
+    }
+  }
 
   // Extremes are handed over by value: in memory they might be entries of g.
   ONEFIT_INLINE bool goes_on(Extremes<G> e, std::int64_t done) {
@@ -124,7 +229,7 @@ class Bursting {
 
   ONEFIT_INLINE bool choose(Extremes<G> e, Step& s) {
     s.i = e.index;
-    s.ki = b_.rows + s.i * b_.n_parts;
+    s.ki = rows_of(s.i);
     if (s.ki[0] == nullptr) fetch(e, s.i, s.i);
     const Best best = partner(s.ki, s.i, e.max_up);
     if (!(best.gain > 0.0F)) {
@@ -132,7 +237,7 @@ class Bursting {
       return false;
     }
     s.j = best.index;
-    s.kj = b_.rows + s.j * b_.n_parts;
+    s.kj = rows_of(s.j);
     if (s.kj[0] == nullptr) fetch(e, s.j, s.i);
     return true;
   }
@@ -159,7 +264,7 @@ class Bursting {
   }
 
   // The second-order choice, as in loops.hpp.
-  ONEFIT_INLINE Best partner(const float* const* ki, std::size_t i, G max_up) const {
+  ONEFIT_INLINE Best partner(const Row* const* ki, std::size_t i, G max_up) const {
     const Vector<std::int32_t, L> lanes = count_up<std::int32_t, L>();
     const Vector<G, L> m = fill<G, L>(max_up);
     const Vector<float, L> kii = fill<float, L>(b_.diagonal[i]);
@@ -168,22 +273,22 @@ class Bursting {
     for (std::size_t part = 0; part < b_.n_parts; ++part) {
       const std::size_t size = b_.parts[part].size;
       const std::size_t first = b_.parts[part].first;
-      const float* row = ki[part];
+      const Row* row = ki[part];
       const G* g = b_.g + first;
-      const float* low = b_.low + first;
-      const float* diagonal = b_.diagonal + first;
+      const Known known(b_, first);
       Vector<std::int32_t, L> at = lanes + static_cast<std::int32_t>(first);
-      const auto pass = [&](std::size_t t, Vector<float, L> k, Vector<G, L> shift,
+      const auto pass = [&](std::size_t t, Vector<float, L> k, Vector<G, L> low,
                             ArgMax<float, L>& best) {
-        const Vector<G, L> violation = m - (load<G, L>(g + t) + shift);
-        best.look(gains<G, L>(violation, kii + load<float, L>(diagonal + t), k), at);
+        best.look(gains<G, L>(m - low, kii + known.diagonal(t), Reading::kUnit * k), at);
         at += static_cast<std::int32_t>(L);
       };
       const auto whole = [&](std::size_t t, ArgMax<float, L>& best) {
-        pass(t, load<float, L>(row + t), load_as<G, L>(low + t), best);
+        pass(t, Reading::template values<float, L>(row + t), known.falling(load<G, L>(g + t), t),
+             best);
       };
       std::size_t t = 0;
       for (; t + 2 * L <= size; t += 2 * L) {
+        Reading::ahead(row + t);
         whole(t, best0);
         whole(t + L, best1);
       }
@@ -192,8 +297,9 @@ class Bursting {
         t += L;
       }
       if (t < size) {
-        pass(t, load_first<float, L>(row + t, size - t),
-             only<G>(load_as<G, L>(low + t), size - t, static_cast<G>(kNever)), best1);
+        const Vector<G, L> low = known.falling(load<G, L>(g + t), t);
+        pass(t, Reading::template first<float, L>(row + t, size - t),
+             only<G, L>(low, size - t, static_cast<G>(kNever)), best1);
       }
     }
     best0.look(best1.value, best1.index);
@@ -208,13 +314,14 @@ class Bursting {
     using Pair = Vector<double, 2>;
     const std::size_t i = chosen.i;
     const std::size_t j = chosen.j;
-    const float* const* ki = chosen.ki;
+    const Row* const* ki = chosen.ki;
     const auto vi = static_cast<std::size_t>(b_.variable[i]);
     const auto vj = static_cast<std::size_t>(b_.variable[j]);
     const std::size_t part_j = part_of(j);
     const double slope = static_cast<double>(b_.g[i]) + static_cast<double>(b_.up[i]) -
                          static_cast<double>(b_.g[j]) - static_cast<double>(b_.low[j]);
-    const auto kij = static_cast<double>(ki[part_j][j - b_.parts[part_j].first]);
+    const auto kij = static_cast<double>(
+        Reading::kUnit * static_cast<float>(ki[part_j][j - b_.parts[part_j].first]));
     const double curvature = larger(
         static_cast<double>(b_.diagonal[i]) + static_cast<double>(b_.diagonal[j]) - 2.0 * kij,
         static_cast<double>(kTau));
@@ -248,8 +355,8 @@ class Bursting {
     const Pair low = after > lower ? (after > zero ? -kink : kink) : never;
     const BurstPart& of_i = b_.parts[part_of(i)];
     const BurstPart& of_j = b_.parts[part_j];
-    set_entries<L>(b_.up, b_.low, of_i, i, static_cast<float>(up[0]), static_cast<float>(low[0]));
-    set_entries<L>(b_.up, b_.low, of_j, j, static_cast<float>(up[1]), static_cast<float>(low[1]));
+    Known::set(b_, of_i, i, static_cast<float>(up[0]), static_cast<float>(low[0]));
+    Known::set(b_, of_j, j, static_cast<float>(up[1]), static_cast<float>(low[1]));
     const double s = steps[0];
     chosen.size = s;
     *gain += s * (slope - 0.5 * s * curvature);
@@ -258,9 +365,9 @@ class Bursting {
 
   // g -= step * (ki - kj); its extremes.
   ONEFIT_INLINE Extremes<G> sweep(const Step& s) {
-    const float* const* ki = s.ki;
-    const float* const* kj = s.kj;
-    const G step = static_cast<G>(s.size);
+    const Row* const* ki = s.ki;
+    const Row* const* kj = s.kj;
+    const G step = static_cast<G>(s.size * static_cast<double>(Reading::kUnit));
     const G never = static_cast<G>(kNever);
     const Vector<Index, L> lanes = count_up<Index, L>();
     const Vector<G, L> steps = fill<G, L>(step);
@@ -271,27 +378,30 @@ class Bursting {
     for (std::size_t part = 0; part < b_.n_parts; ++part) {
       const std::size_t size = b_.parts[part].size;
       const std::size_t first = b_.parts[part].first;
-      const float* row_i = ki[part];
-      const float* row_j = kj[part];
+      const Row* row_i = ki[part];
+      const Row* row_j = kj[part];
       G* g = b_.g + first;
-      const float* up = b_.up + first;
-      const float* low = b_.low + first;
+      const Known known(b_, first);
       Vector<Index, L> at = lanes + static_cast<Index>(first);
-      const auto pass = [&](std::size_t t, Vector<G, L> difference, Vector<G, L> above,
-                            Vector<G, L> below, ArgMax<G, L>& best, Vector<G, L>& smallest) {
+      const auto advance = [&](std::size_t t, Vector<G, L> difference) {
         const Vector<G, L> v = load<G, L>(g + t) - steps * difference;
         std::memcpy(g + t, &v, sizeof v);
-        best.look(v + above, at);
-        const Vector<G, L> w = v + below;
-        smallest = w < smallest ? w : smallest;
+        return v;
+      };
+      const auto look = [&](Vector<G, L> up, Vector<G, L> low, ArgMax<G, L>& best,
+                            Vector<G, L>& smallest) {
+        best.look(up, at);
+        smallest = low < smallest ? low : smallest;
         at += static_cast<Index>(L);
       };
       const auto whole = [&](std::size_t t, ArgMax<G, L>& best, Vector<G, L>& smallest) {
-        pass(t, load_as<G, L>(row_i + t) - load_as<G, L>(row_j + t), load_as<G, L>(up + t),
-             load_as<G, L>(low + t), best, smallest);
+        const Vector<G, L> v =
+            advance(t, Reading::template differences<G, L>(row_i + t, row_j + t));
+        look(known.rising(v, t), known.falling(v, t), best, smallest);
       };
       std::size_t t = 0;
       for (; t + 2 * L <= size; t += 2 * L) {
+        Reading::ahead(row_j + t);
         whole(t, best0, least0);
         whole(t + L, best1, least1);
       }
@@ -301,9 +411,10 @@ class Bursting {
       }
       if (t < size) {  // lanes beyond the part keep their value, and are not looked at
         const std::size_t left = size - t;
-        pass(t, load_first<G, L>(row_i + t, left) - load_first<G, L>(row_j + t, left),
-             only<G>(load_as<G, L>(up + t), left, -never),
-             only<G>(load_as<G, L>(low + t), left, never), best1, least1);
+        const Vector<G, L> v = advance(t, Reading::template first<G, L>(row_i + t, left) -
+                                              Reading::template first<G, L>(row_j + t, left));
+        look(only<G, L>(known.rising(v, t), left, -never),
+             only<G, L>(known.falling(v, t), left, never), best1, least1);
       }
     }
     best0.look(best1.value, best1.index);
@@ -313,26 +424,34 @@ class Bursting {
     return e;
   }
 
-  // The first `count` lanes, `other` in those after them.
-  template <class T>
-  static Vector<T, L> only(Vector<T, L> v, std::size_t count, T other) {
-    using I = typename IndexOf<T>::type;
-    return count_up<I, L>() < static_cast<I>(count) ? v : fill<T, L>(other);
-  }
-
   Burst<G>& b_;
 };
 
 template <class G>
 void burst(Burst<G>* arguments) {
-  Bursting<G>(*arguments).run();
+  constexpr std::size_t L = ONEFIT_VECTOR_BYTES / sizeof(G);
+  if constexpr (std::is_same_v<G, float>) {
+    const bool coarse = arguments->coarse_rows != nullptr;
+    if (arguments->ways != nullptr) {
+      return coarse ? Bursting<G, Coarse, ByWays<L>>(*arguments).run()
+                    : Bursting<G, float, ByWays<L>>(*arguments).run();
+    }
+    if (coarse) return Bursting<G, Coarse, ByShifts<G, L>>(*arguments).run();
+  }
+  Bursting<G, float, ByShifts<G, L>>(*arguments).run();
 }
 
-template <class G>
-void two_bursts(Burst<G>* a, Burst<G>* b) {
-  Bursting<G> first(*a);
-  Bursting<G> second(*b);
-  Bursting<G>::run_both(first, second);
+template <class Known>
+void two_bursts_by(Burst<float>* a, Burst<float>* b) {
+  Bursting<float, float, Known> first(*a);
+  Bursting<float, float, Known> second(*b);
+  Bursting<float, float, Known>::run_both(first, second);
+}
+
+void two_bursts(Burst<float>* a, Burst<float>* b) {
+  constexpr std::size_t L = ONEFIT_VECTOR_BYTES / sizeof(float);
+  if (a->ways != nullptr) return two_bursts_by<ByWays<L>>(a, b);
+  two_bursts_by<ByShifts<float, L>>(a, b);
 }
 
 }  // namespace

@@ -57,6 +57,46 @@ inline Vector<G, L> load_as(const float* p) {
   return as<G, L>(load<float, L>(p));
 }
 
+// Integers of 16 bits as ones of 32, and those as float32.
+template <std::size_t L>
+inline Vector<std::int32_t, L> widened(const std::uint16_t* p) {
+#if defined(__AVX512F__)
+  if constexpr (L == 16) {
+    __m256i v;
+    std::memcpy(&v, p, sizeof v);
+    return (Vector<std::int32_t, L>)_mm512_cvtepu16_epi32(v);
+  }
+#endif
+#if defined(__AVX2__)
+  if constexpr (L == 8) {
+    __m128i v;
+    std::memcpy(&v, p, sizeof v);
+    return (Vector<std::int32_t, L>)_mm256_cvtepu16_epi32(v);
+  }
+#endif
+  return __builtin_convertvector((load<std::uint16_t, L>(p)), Vector<std::int32_t, L>);
+}
+template <std::size_t L>
+inline Vector<float, L> numbers(Vector<std::int32_t, L> v) {
+  return __builtin_convertvector(v, Vector<float, L>);
+}
+
+// `v` in the lanes whose byte has the bit, `other` in those without.
+template <std::size_t L>
+inline Vector<float, L> where(const std::uint8_t* bytes, std::uint8_t bit, Vector<float, L> v,
+                              float other) {
+#if defined(__AVX512F__)
+  if constexpr (L == 16) {
+    __m128i b;
+    std::memcpy(&b, bytes, sizeof b);
+    const __mmask16 has = _mm_test_epi8_mask(b, _mm_set1_epi8(static_cast<char>(bit)));
+    return (Vector<float, L>)_mm512_mask_blend_ps(has, _mm512_set1_ps(other), (__m512)v);
+  }
+#endif
+  const auto has = __builtin_convertvector((load<std::uint8_t, L>(bytes)), Vector<std::int32_t, L>);
+  return (has & static_cast<std::int32_t>(bit)) != 0 ? v : fill<float, L>(other);
+}
+
 // a > b ? a : b, and a < b ? a : b, lane by lane: one instruction, which compilers do not find in
 // all places.
 template <class T, std::size_t L>

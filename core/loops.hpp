@@ -107,7 +107,8 @@ struct Loops {
   // Iterations of SMO (burst.hpp).
   void (*burst_f)(Burst<float>* arguments);
   void (*burst_d)(Burst<double>* arguments);
-  // Iterations of two problems in turn, until one of the two ends.
+  // Iterations of two problems in turn, until one of the two ends; both with ways or both without,
+  // and without coarse rows.
   void (*two_bursts_f)(Burst<float>* a, Burst<float>* b);
 
   // What up_shift and low_shift (kkt.hpp) give, with the kink that they round.
@@ -121,10 +122,14 @@ struct Loops {
   // acc += sum of coef * row in double precision, of so many rows: kRowsAtOnce are read together.
   void (*accumulate)(std::size_t n, double* acc, const float* const* rows, const double* coef,
                      std::size_t count);
+  void (*accumulate_coarse)(std::size_t n, double* acc, const Coarse* const* rows,
+                            const double* coef, std::size_t count);
 
   // The columns of a row, one after the other; `to` may be the row itself if they rise. Up to
   // kLanes more are written.
   void (*gather)(const Columns& columns, const float* row, float* to);
+  void (*gather_as_coarse)(const Columns& columns, const float* row, Coarse* to);
+  void (*gather_coarse)(const Columns& columns, const Coarse* row, Coarse* to);
 
   // out = sum of coef * column; x += step * rate.
   void (*combine)(std::size_t n, double* out, const double* const* columns, const double* coef,

@@ -4,6 +4,7 @@
 // Nothing here may call an inline function of the standard library: the linker keeps one copy of
 // such a function for the whole program, and it might be the one that needs AVX-512.
 #include <cstring>
+#include <type_traits>
 
 #include "lanes.hpp"
 #include "loops.hpp"
@@ -166,20 +167,32 @@ void second(std::size_t n, const G* ONEFIT_RESTRICT g, const float* ONEFIT_RESTR
   *out = b;
 }
 
+Vector<double, 4> four(const float* row) { return load_as<double, 4>(row); }
+Vector<double, 4> four(const Coarse* row) {
+#if defined(__AVX2__)
+  std::int64_t units;
+  std::memcpy(&units, row, sizeof units);
+  return (Vector<double, 4>)_mm256_cvtepi32_pd(_mm_cvtepu16_epi32(_mm_cvtsi64_si128(units)));
+#else
+  return __builtin_convertvector((load<Coarse, 4>(row)), Vector<double, 4>);
+#endif
+}
+
 // acc += sum of coef * row, of R rows. Four lanes: entries are converted as they are read, and
 // wider conversions take longer than they save.
-template <std::size_t R>
-void accumulate_some(std::size_t n, double* acc, const float* const* rows, const double* coef) {
+template <std::size_t R, class Row>
+void accumulate_some(std::size_t n, double* acc, const Row* const* rows, const double* coef) {
   using Four = Vector<double, 4>;
-  const float* at[R];
+  constexpr double kUnit = std::is_same_v<Row, Coarse> ? static_cast<double>(kCoarseUnit) : 1.0;
+  const Row* at[R];
   Four factor[R];
   for (std::size_t r = 0; r < R; ++r) {
     at[r] = rows[r];
-    factor[r] = fill<double, 4>(coef[r]);
+    factor[r] = fill<double, 4>(kUnit * coef[r]);
   }
   const auto add = [&](std::size_t t) {
     Four sum = load<double, 4>(acc + t);
-    for (std::size_t r = 0; r < R; ++r) sum += factor[r] * load_as<double, 4>(at[r] + t);
+    for (std::size_t r = 0; r < R; ++r) sum += factor[r] * four(at[r] + t);
     return sum;
   };
   std::size_t t = 0;
@@ -202,11 +215,12 @@ void accumulate_some(std::size_t n, double* acc, const float* const* rows, const
     return;
   }
   for (; t < n; ++t) {
-    for (std::size_t r = 0; r < R; ++r) acc[t] += coef[r] * static_cast<double>(at[r][t]);
+    for (std::size_t r = 0; r < R; ++r) acc[t] += kUnit * coef[r] * static_cast<double>(at[r][t]);
   }
 }
 
-void accumulate(std::size_t n, double* acc, const float* const* rows, const double* coef,
+template <class Row>
+void accumulate(std::size_t n, double* acc, const Row* const* rows, const double* coef,
                 std::size_t count) {
   std::size_t r = 0;
   for (; r + kRowsAtOnce <= count; r += kRowsAtOnce) {
@@ -344,20 +358,48 @@ void panel(std::size_t d, const T* x, std::size_t count, const T* rows, T* dot, 
 
 // ---- columns of a row ---------------------------------------------------------------------------
 
-void gather(const Columns& columns, const float* row, float* to) {
+template <class To, class From>
+To rounded(From value) {
+  if constexpr (std::is_same_v<To, From>) {
+    return value;
+  } else {
+    return static_cast<To>(value * kCoarseUnits + 0.5F);
+  }
+}
+
+#if defined(__AVX512F__)
+__m512 chosen(__mmask16 mask, const float* row) {
+  return _mm512_maskz_compress_ps(mask, _mm512_maskz_loadu_ps(mask, row));
+}
+__m512i chosen(__mmask16 mask, const Coarse* row) {
+  return _mm512_maskz_compress_epi32(mask,
+                                     _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, row)));
+}
+void write(__m512 values, float* to) { _mm512_storeu_ps(to, values); }
+void write(__m512i values, Coarse* to) {
+  const __m256i coarse = _mm512_cvtepi32_epi16(values);
+  std::memcpy(to, &coarse, sizeof coarse);
+}
+void write(__m512 values, Coarse* to) {
+  write(_mm512_cvtps_epi32(_mm512_mul_ps(values, _mm512_set1_ps(kCoarseUnits))), to);
+}
+#endif
+
+template <class To, class From>
+void gather(const Columns& columns, const From* row, To* to) {
 #if defined(__AVX512F__)
   // One mask takes about as long as three columns.
   if (columns.n_masks > 0 && 3 * columns.n_masks < columns.count) {
     for (std::size_t k = 0; k < columns.n_masks; ++k) {
-      const auto mask = static_cast<__mmask16>(columns.masks[k]);
-      const __m512 values = _mm512_maskz_loadu_ps(mask, row + k * kLanes);
-      _mm512_storeu_ps(to, _mm512_maskz_compress_ps(mask, values));
+      write(chosen(columns.masks[k], row + k * kLanes), to);
       to += __builtin_popcount(columns.masks[k]);
     }
     return;
   }
 #endif
-  for (std::size_t c = 0; c < columns.count; ++c) to[c] = row[columns.offsets[c]];
+  for (std::size_t c = 0; c < columns.count; ++c) {
+    to[c] = rounded<To>(row[columns.offsets[c]]);
+  }
 }
 
 // ---- CSR rows times a small dense block ---------------------------------------------------------
@@ -397,11 +439,14 @@ const Loops ONEFIT_TABLE(ONEFIT_ISA) = {
     second<double>,
     burst<float>,
     burst<double>,
-    two_bursts<float>,
+    two_bursts,
     shifts,
     summarise,
-    accumulate,
-    gather,
+    accumulate<float>,
+    accumulate<Coarse>,
+    gather<float, float>,
+    gather<Coarse, float>,
+    gather<Coarse, Coarse>,
     combine,
     advance,
     dot,

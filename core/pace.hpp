@@ -36,7 +36,7 @@ class Pace {
  private:
   static constexpr std::int64_t kFirstWindow = 128;
   static constexpr std::int64_t kLeastWindow = 64;
-  static constexpr std::int64_t kMostWindow = 256;
+  static constexpr std::int64_t kMostWindow = 512;
   static constexpr std::int64_t kFreePerIteration = 4;
   // At first, and after so many iterations for each free variable.
   static constexpr double kShort = 1.2;

@@ -10,6 +10,7 @@
 #include <utility>
 #include <variant>
 
+#include "drift_watch.hpp"
 #include "gap_watch.hpp"
 #include "kkt.hpp"
 #include "newton.hpp"
@@ -34,8 +35,6 @@ constexpr std::int64_t kShrinkSoon = 25;
 constexpr std::size_t kShrinkSoonPer = 100;
 // Iterations between looks at the interrupt.
 constexpr std::int64_t kPoll = 128;
-// What a step of all free variables adds to the diagonal of float32 entries.
-constexpr double kRidge = 1e-6;
 // Problems on so few rows are swept in double precision from the start: it costs nothing
 // measurable, and where LIBSVM ends with a round number, so does this.
 constexpr std::size_t kFewRows = 200;
@@ -92,6 +91,8 @@ class Smo : private Variables {
     reached_.reset();
     began_at_ = n_iter_;
     trend_.forget();
+    may_be_coarse_ = !wide_ && !coarse_failed_ && n_ >= kCoarseFrom;
+    drift_.begin();
     activate_all(wide_);
     pace_.begin(!wide_ && may_hurry(), n_iter_, n_);
     const GapWatch watch(n_iter_, GapWatch::window_of(n_));
@@ -141,10 +142,12 @@ class Smo : private Variables {
                   (end == End::Stalled && active_gap() >= settings_.tol))) {
       return can_solve_precisely(n_) ? solve_more_precisely() : finish(Status::Stalled);
     }
-    // Rounding of the float32 gradient, not a dropped variable, is why the gap is not there yet. A
-    // start far from the optimum has large gradients, and they have left their rounding: once more
-    // from here, if that may do.
-    if (!shrunk || active_gap() > settings_.tol) {
+    // Rounding of coarse rows or of the float32 gradient, not a dropped variable, is why the gap is
+    // not there yet. A start far from the optimum has large gradients, and they have left their
+    // rounding: once more from here, if that may do.
+    if (active_.coarse() && (end == End::EntriesTooCoarse || active_gap() > settings_.tol)) {
+      coarse_failed_ = true;
+    } else if (!shrunk || active_gap() > settings_.tol) {
       wide_ = rounded_ || !float_suffices(settings_.tol, gradient_);
       rounded_ = true;
     }
@@ -164,50 +167,7 @@ class Smo : private Variables {
     active_.row(position, also_, settings_.threads, {keep, keep == nullptr ? 0U : 1U}, out);
   }
 
-  // ---- all free variables at once ---------------------------------------------------------------
-
-  // Takes a Newton step of the free variables; false when there is none to take.
-  template <class G>
-  bool step_of_all_free(G* g) {
-    std::vector<std::size_t> positions;
-    for (std::size_t p = 0; p < active_.size(); ++p) {
-      if (is_free(p)) positions.push_back(p);
-    }
-    const std::size_t count = positions.size();
-    FreeVariables free;
-    free.ridge = kRidge;
-    free.matrix.resize(count * count);
-    ActiveRow row;
-    for (std::size_t k = 0; k < count; ++k) {
-      if (k % kPoll == 0 && interrupt_.requested()) return false;
-      const std::size_t p = positions[k];
-      const auto v = static_cast<std::size_t>(variable_[p]);
-      also_.clear();
-      active_.row(p, also_, settings_.threads, {}, row);
-      active_.entries(row, positions, free.matrix.data() + k * count);
-      free.add(problem_, v, beta_[v], static_cast<double>(g[p]) + static_cast<double>(up_[p]));
-    }
-    const std::vector<double> residual = free.residual;
-    const std::vector<double> step = newton_step(free);
-    if (step.empty()) return false;
-
-    std::vector<double> change(active_.size(), 0.0);
-    if (!add_rows(active_, positions, step, settings_.threads, interrupt_, change.data())) {
-      return false;
-    }
-    for (std::size_t p = 0; p < active_.size(); ++p) g[p] -= static_cast<G>(change[p]);
-    for (std::size_t k = 0; k < count; ++k) {
-      const std::size_t p = positions[k];
-      const auto v = static_cast<std::size_t>(variable_[p]);
-      beta_[v] = moved(problem_, v, beta_[v], step[k],
-                       step[k] > 0.0 ? free.room_up[k] : free.room_down[k]);
-      up_[p] = up_shift<float>(problem_, v, beta_[v]);
-      low_[p] = low_shift<float>(problem_, v, beta_[v]);
-      progress_.add(step[k] * (residual[k] - 0.5 * change[p]));
-    }
-    ++n_iter_;
-    return true;
-  }
+  // ---- many variables at once -------------------------------------------------------------------
 
   // Goes to where iterations lead; whether that changed anything.
   template <class G>
@@ -233,7 +193,11 @@ class Smo : private Variables {
     const std::int64_t window = pace_.next(n_iter_, free);
     if (newton_.pays(n_iter_, free, active_.size())) {
       const double of_smo = progress_.recent();
-      stepped = step_of_all_free(g);
+      if (const std::optional<double> gain = step_of_all_free(g)) {
+        progress_.add(*gain);
+        ++n_iter_;
+        stepped = true;
+      }
       look(g, groups);
       newton_.note(n_iter_, free, active_.size(), progress_.recent() - of_smo, of_smo, window);
       progress_.note();
@@ -266,9 +230,11 @@ class Smo : private Variables {
         .g = loop.g,
         .up = up_.data(),
         .low = low_.data(),
+        .ways = by_ways<G>() ? memory_.ways.data() : nullptr,
         .diagonal = diagonal_.data(),
         .variable = variable_.data(),
         .rows = active_.rows(),
+        .coarse_rows = active_.coarse_rows(),
         .parts = parts_.data(),
         .n_parts = parts_.size(),
         .beta = beta_.data(),
@@ -294,6 +260,7 @@ class Smo : private Variables {
     loop.bursting = false;
     loop.groups[0] = {b.extremes.max_up, b.extremes.min_low, b.extremes.index};
     n_iter_ += b.done;
+    drift_.pass(b.done);
     until_poll_ = evaluated_ ? 0 : until_poll_ - (b.done - 1);
     progress_.add(b.gain);
     loop.until_shrink -= b.done - 1;
@@ -314,7 +281,16 @@ class Smo : private Variables {
     if (loop.bursting && !end_burst(loop)) return End::Stalled;
     for (;;) {
       const double gap = std::max(groups[0].gap(), groups[1].gap());
-      if (gap < settings_.tol || gap < resolution(groups)) return End::GapReached;
+      const bool reached = gap < settings_.tol || gap < resolution(groups);
+      if (active_.coarse() && (reached || drift_.until_due() <= 0) &&
+          drift_.reaches(std::max(gap, settings_.tol), beta_, known_at_)) {
+        if (!drift_.may_mend()) return End::EntriesTooCoarse;
+        if (!renew_gradient(g)) return End::Interrupted;
+        trend_.forget();
+        look(g, groups);
+        continue;
+      }
+      if (reached) return End::GapReached;
       if (settings_.max_iter >= 0 && n_iter_ >= settings_.max_iter) return End::MaxIter;
       if (--until_poll_ < 0) {
         until_poll_ = kPoll;
@@ -350,6 +326,7 @@ class Smo : private Variables {
         if (may_shrink) limit = std::min(limit, loop.until_shrink);
         if (settings_.max_iter >= 0) limit = std::min(limit, settings_.max_iter - n_iter_);
         if (sign_.looks(n_iter_)) limit = 1;
+        if (active_.coarse()) limit = std::min(limit, drift_.until_due());
         begin_burst(loop, limit);
         return std::nullopt;
       }
@@ -409,14 +386,16 @@ class Smo : private Variables {
   std::optional<Judged> reached_;  // at beta_, where they are known
 
   bool begun_ = false;
-  bool wide_ = false;     // whether iterations have a gradient in double precision
-  bool rounded_ = false;  // whether one in single precision has been too coarse
+  bool wide_ = false;           // whether iterations have a gradient in double precision
+  bool rounded_ = false;        // whether one in single precision has been too coarse
+  bool coarse_failed_ = false;  // whether coarse rows have been
   std::int64_t shrink_every_ = 0;
   std::variant<std::monostate, Loop<float>, Loop<double>> loop_;
   std::int64_t n_iter_ = 0;
   std::int64_t began_at_ = 0;  // this round
   std::int64_t until_poll_ = 0;
   bool evaluated_ = false;  // kernel entries, in a burst
+  DriftWatch drift_;
   Pace pace_;
   Trend& trend_ = memory_.trend;
   NewtonSchedule newton_{settings_.newton_patience};
@@ -458,7 +437,10 @@ void StepwiseSolve::step() {
 void StepwiseSolve::step(StepwiseSolve& a, StepwiseSolve& b) {
   Burst<float>* of_a = a.steps_->burst32();
   Burst<float>* of_b = b.steps_->burst32();
-  if (of_a == nullptr || of_b == nullptr) {
+  const bool alike = of_a != nullptr && of_b != nullptr && of_a->coarse_rows == nullptr &&
+                     of_b->coarse_rows == nullptr &&
+                     (of_a->ways == nullptr) == (of_b->ways == nullptr);
+  if (!alike) {
     a.step();
     b.step();
     return;

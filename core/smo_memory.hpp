@@ -31,7 +31,9 @@ struct SmoMemory {
   std::vector<std::int32_t> variable;
   std::vector<float> up;
   std::vector<float> low;
+  std::vector<Ways> ways;
   std::vector<float> diagonal;
+  bool even_diagonal = false;  // the same everywhere
   float largest_diagonal = 0.0F;
   Buffer<float> gradient32;
   Buffer<double> gradient64;
@@ -48,17 +50,15 @@ struct SmoMemory {
 
   // Makes these columns the active ones, unless they are.
   void activate(KernelStore& store, std::span<const std::int32_t> rows, std::size_t split,
-                std::size_t cache_bytes) {
-    if (!active.set(store, rows, split, cache_bytes)) return;
+                std::size_t cache_bytes, bool may_be_coarse = false) {
+    if (!active.set(store, rows, split, cache_bytes, may_be_coarse)) return;
     active.note_rows();
     diagonal.resize(std::max(diagonal.size(), rows.size() + kBurstPad));
     std::transform(rows.begin(), rows.end(), diagonal.begin(),
                    [&](std::int32_t row) { return store.diagonal()[row]; });
-    largest_diagonal =
-        rows.empty()
-            ? 0.0F
-            : *std::max_element(diagonal.begin(),
-                                diagonal.begin() + static_cast<std::ptrdiff_t>(rows.size()));
+    const auto [least, most] = std::ranges::minmax_element(std::span(diagonal).first(rows.size()));
+    largest_diagonal = rows.empty() ? 0.0F : *most;
+    even_diagonal = !rows.empty() && *least == *most;
     parts.clear();
     for (const Segment& s : active.segments()) parts.push_back({s.first, s.size()});
   }

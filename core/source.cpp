@@ -102,6 +102,7 @@ class PointsSource final : public RowSource {
   double diagonal(std::size_t row) const override {
     return kernel_diagonal(kernel_, points_.exact_squared_norm(row));
   }
+  bool is_between_0_and_1() const override { return kernel_.kind == KernelKind::Rbf; }
 
   void evaluate(std::span<const std::int32_t> rows, float* const* out, std::size_t first,
                 std::size_t last, std::size_t threads) const override {
@@ -236,6 +237,7 @@ class DistanceSource final : public RowSource {
   std::size_t size() const override { return distances_->size(); }
   std::size_t preferred_rows() const override { return distances_->preferred_rows(); }
   double diagonal(std::size_t /*row*/) const override { return 1.0; }
+  bool is_between_0_and_1() const override { return true; }
 
   void evaluate(std::span<const std::int32_t> rows, float* const* out, std::size_t first,
                 std::size_t last, std::size_t threads) const override {

@@ -30,6 +30,7 @@ class RowSource {
   virtual ~RowSource() = default;
   virtual std::size_t size() const = 0;
   virtual double diagonal(std::size_t row) const = 0;
+  virtual bool is_between_0_and_1() const { return false; }  // every entry
   // How many rows at a time are evaluated best.
   virtual std::size_t preferred_rows() const = 0;
   // Fills out[r][0 .. last - first) with the columns [first, last) of kernel row rows[r].

@@ -15,8 +15,10 @@ namespace {
 // hold (kHeldRows each) and a batch.
 constexpr std::size_t kLeastSlots = 64;
 
-// Memory that a store takes before it asks whether more is worth its price.
+// Memory that a store takes before it asks whether more is worth its price; not asked where all
+// rows need no more than that of the second.
 constexpr std::size_t kFirstBytes = std::size_t{512} << 20;
+constexpr std::size_t kAllBytes = std::size_t{1} << 30;
 
 // Entries that are there at the same time when the blocks of a matrix are needed pair by pair.
 double entries_at_once(const std::vector<std::size_t>& starts) {
@@ -61,7 +63,7 @@ KernelStore::KernelStore(std::shared_ptr<const RowSource> source, std::size_t bu
   const std::size_t row_bytes = stride_ * sizeof(float);
   const double needed = entries_at_once(starts_) * sizeof(float);
   keeps_all_ = needed <= static_cast<double>(budget_bytes) &&
-               (n_blocks() > 1 || size_ * row_bytes <= kFirstBytes);
+               (n_blocks() > 1 || size_ * row_bytes <= kAllBytes);
   keeps_all_ = keeps_all_ || size_ <= kLeastSlots;
   // Solvers copy the rows of a shrunk problem; a store that cannot hold all rows leaves a quarter.
   const std::size_t rows = budget_bytes / row_bytes;

@@ -78,6 +78,7 @@ class KernelStore {
   // What evaluates the rows: another store may have the same.
   const std::shared_ptr<const RowSource>& source() const { return source_; }
   const float* diagonal() const { return diagonal_.data(); }
+  bool is_between_0_and_1() const { return source_->is_between_0_and_1(); }  // every entry
   std::size_t capacity() const { return capacity_; }
   // How many solvers may work on the store at once without running out of slots.
   std::size_t most_users() const { return keeps_all_ ? size_ : capacity_ / (2 * kHeldRows); }

@@ -24,6 +24,7 @@ constexpr double kFarthest = 50.0;
 constexpr double kOfTolerance = 0.3;
 constexpr double kLongest = 2.0;  // of the way that was found, without those that are left out
 constexpr std::size_t kMostBlocked = 32;
+constexpr std::size_t kBlockedPer = 32;  // one of so many, where there are many
 
 std::size_t padded(std::size_t n) { return (n + kPad - 1) / kPad * kPad; }
 
@@ -79,9 +80,10 @@ void Trend::begin(const ActiveState& state) {
   for (auto* values : {&lower_, &upper_, &b_, &slopes_, &direction_, &rate_, &end_, &room_}) {
     values->assign(size, 0.0);
   }
-  for (Window& window : windows_) {
-    window.change.resize(size);
-    window.gradient_change.resize(size);
+  newest_ = 0;
+  for (std::size_t w = 0; w < most_windows(); ++w) {
+    windows_[w].change.resize(size);
+    windows_[w].gradient_change.resize(size);
   }
   for (std::size_t p = 0; p < n_; ++p) {
     const auto v = static_cast<std::size_t>(state.variable[p]);
@@ -90,15 +92,14 @@ void Trend::begin(const ActiveState& state) {
     b_[p] = state.beta[v];
   }
   positions_.reserve(n_ + 2);
-  amounts_.reserve(kMostBlocked + 2);
   b_before_ = b_;
   g_before_ = g_;
   begun_ = true;
 }
 
 void Trend::end_window(const TrendArrays& arrays, double resolution, double tol) {
-  newest_ = (newest_ + 1) % kWindows;
-  count_ = std::min(count_ + 1, kWindows);
+  newest_ = (newest_ + 1) % most_windows();
+  count_ = std::min(count_ + 1, most_windows());
   const Window& window = windows_[newest_];
   const TrendSizes sizes = loops().end_window(
       arrays, b_before_.data(), g_before_.data(), windows_[newest_].change.data(),
@@ -165,7 +166,7 @@ bool Trend::leave_out_blocked(const ActiveState& state, const TrendArrays& array
     positions_[count] = p;
     count += room_[p] < kSoon * std::abs(direction_[p]) ? 1 : 0;
   }
-  if (count > kMostBlocked) return false;
+  if (count > (are_many() ? n_ / kBlockedPer : kMostBlocked)) return false;
   positions_.resize(count);
   amounts_.clear();
   double sum[2] = {0.0, 0.0};

@@ -48,7 +48,10 @@ class Trend {
                 Interrupt& interrupt);
 
  private:
-  static constexpr std::size_t kWindows = 4;
+  // Windows that are known at most; of many variables more is worth its time.
+  static constexpr std::size_t kWindows = 8;
+  static constexpr std::size_t kWindowsOfFew = 4;
+  static constexpr std::size_t kMany = 2000;
 
   struct Window {
     std::vector<double> change;           // D
@@ -62,7 +65,11 @@ class Trend {
   bool leave_out_blocked(const ActiveState& state, const TrendArrays& arrays, std::size_t threads,
                          Interrupt& interrupt, double* nearest);
   std::size_t widest(const ActiveState& state, std::size_t group) const;
-  std::size_t number(std::size_t age) const { return (newest_ + kWindows - age) % kWindows; }
+  bool are_many() const { return n_ >= kMany; }
+  std::size_t most_windows() const { return are_many() ? kWindows : kWindowsOfFew; }
+  std::size_t number(std::size_t age) const {
+    return (newest_ + most_windows() - age) % most_windows();
+  }
 
   std::size_t n_ = 0;
   bool begun_ = false;

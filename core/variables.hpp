@@ -7,9 +7,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
+#include <optional>
+#include <type_traits>
 #include <vector>
 
 #include "kkt.hpp"
+#include "newton.hpp"
 #include "selection.hpp"
 #include "smo_memory.hpp"
 
@@ -21,6 +24,12 @@ namespace onefit {
 inline constexpr double kShrinkTo = 0.7;
 inline constexpr double kShrinkHurried = 0.5;
 inline constexpr std::size_t kInNoCache = 2000;
+// Rows of so many free variables are in no cache, however many others are dropped.
+inline constexpr std::size_t kCoarseFrom = 2000;
+// What a step of all free variables adds to the diagonal of float32 entries, and of coarse ones for
+// the root of their number: as large as the eigenvalues of what rounding has added.
+inline constexpr double kRidge = 1e-6;
+inline constexpr double kCoarseRidge = static_cast<double>(kCoarseUnit);
 // Fewer variables than this take exact steps.
 inline constexpr std::size_t kFewVariables = 30;
 
@@ -48,6 +57,7 @@ class Variables {
     variable_.resize(n_);
     up_.resize(n_ + kBurstPad);
     low_.resize(n_ + kBurstPad);
+    memory_.ways.resize(n_ + kBurstPad);
     zeros_.resize(n_);
     memory_.columns.reserve(n_);
     also_.reserve(kQueries);
@@ -87,6 +97,16 @@ class Variables {
     known_at_ = beta_;
     return add_rows(all_rows(), changes.positions(), changes.amounts(), settings_.threads,
                     interrupt_, gradient_.data());
+  }
+
+  // And at the active positions; false when interrupted.
+  template <class G>
+  bool renew_gradient(G* g) {
+    if (!refresh_gradient()) return false;
+    for (std::size_t p = 0; p < active_.size(); ++p) {
+      g[p] = static_cast<G>(gradient_[static_cast<std::size_t>(variable_[p])]);
+    }
+    return true;
   }
 
   // The rows of all variables.
@@ -136,7 +156,9 @@ class Variables {
     const std::size_t kept = count_kept(active_, values(g), groups);
     if (static_cast<double>(kept) > share * static_cast<double>(before)) return false;
     // Compact rows have to fit, most of them, or they would be gathered over and over.
-    if (kept * kept * sizeof(float) > 2 * scratch_bytes_) return false;
+    const bool coarse = may_be_coarse_ && (active_.coarse() || count_free() >= kCoarseFrom);
+    const std::size_t bytes = coarse ? sizeof(Coarse) : sizeof(float);
+    if (kept * kept * bytes > 2 * scratch_bytes_) return false;
 
     // Who stays cannot be guessed: no branches.
     memory_.columns.resize(before);
@@ -164,7 +186,7 @@ class Variables {
       columns[p] = problem_.rows[static_cast<std::size_t>(variables[p])];
     }
     memory_.columns.resize(to);
-    memory_.activate(store_, memory_.columns, split, scratch_bytes_);
+    memory_.activate(store_, memory_.columns, split, scratch_bytes_, coarse);
     return true;
   }
 
@@ -173,11 +195,26 @@ class Variables {
     return {g, up_.data(), low_.data(), diagonal_.data()};
   }
 
-  // Finds the extremes of each group.
+  // Finds the extremes of each group, and which ways variables may go, after anything but
+  // iterations has changed them.
   template <class G>
   void look(G* g, GroupState<G>* groups) {
+    if (by_ways<G>()) {
+      for (std::size_t p = 0; p < active_.size(); ++p) {
+        const int ways = (up_[p] == 0.0F ? kMayRise : 0) | (low_[p] == 0.0F ? kMayFall : 0);
+        memory_.ways[p] = static_cast<Ways>(ways);
+      }
+    }
     sweep<G>(active_, values(g), nullptr, nullptr, G{0}, zeros_.data(), groups);
   }
+
+  // Whether the ways that variables may go are all that has to be known of them.
+  template <class G>
+  bool by_ways() const {
+    return std::is_same_v<G, float> && problem_.kink == 0.0 && memory_.even_diagonal;
+  }
+
+  // ---- free variables ---------------------------------------------------------------------------
 
   bool is_free(std::size_t p) const { return up_[p] == low_[p]; }
 
@@ -185,6 +222,51 @@ class Variables {
     std::size_t count = 0;
     for (std::size_t p = 0; p < active_.size(); ++p) count += is_free(p) ? 1 : 0;
     return count;
+  }
+
+  // Takes a Newton step of the free variables: what the objective gains, nothing where there is no
+  // step to take.
+  template <class G>
+  std::optional<double> step_of_all_free(G* g) {
+    std::vector<std::size_t> positions;
+    for (std::size_t p = 0; p < active_.size(); ++p) {
+      if (is_free(p)) positions.push_back(p);
+    }
+    const std::size_t count = positions.size();
+    constexpr std::size_t kAsk = 128;  // whether to go on, after so many rows
+    FreeVariables free;
+    free.ridge = active_.coarse() ? kCoarseRidge * std::sqrt(static_cast<double>(count)) : kRidge;
+    free.matrix.resize(count * count);
+    ActiveRow row;
+    for (std::size_t k = 0; k < count; ++k) {
+      if (k % kAsk == 0 && interrupt_.requested()) return std::nullopt;
+      const std::size_t p = positions[k];
+      const auto v = static_cast<std::size_t>(variable_[p]);
+      also_.clear();
+      active_.row(p, also_, settings_.threads, {}, row);
+      active_.entries(row, positions, free.matrix.data() + k * count);
+      free.add(problem_, v, beta_[v], static_cast<double>(g[p]) + static_cast<double>(up_[p]));
+    }
+    const std::vector<double> residual = free.residual;
+    const std::vector<double> step = newton_step(free);
+    if (step.empty()) return std::nullopt;
+
+    std::vector<double> change(active_.size(), 0.0);
+    if (!add_rows(active_, positions, step, settings_.threads, interrupt_, change.data())) {
+      return std::nullopt;
+    }
+    for (std::size_t p = 0; p < active_.size(); ++p) g[p] -= static_cast<G>(change[p]);
+    double gain = 0.0;
+    for (std::size_t k = 0; k < count; ++k) {
+      const std::size_t p = positions[k];
+      const auto v = static_cast<std::size_t>(variable_[p]);
+      beta_[v] = moved(problem_, v, beta_[v], step[k],
+                       step[k] > 0.0 ? free.room_up[k] : free.room_down[k]);
+      up_[p] = up_shift<float>(problem_, v, beta_[v]);
+      low_[p] = low_shift<float>(problem_, v, beta_[v]);
+      gain += step[k] * (residual[k] - 0.5 * change[p]);
+    }
+    return gain;
   }
 
   double largest_diagonal() const {
@@ -223,7 +305,8 @@ class Variables {
   std::vector<std::int32_t>& also_ = memory_.also;
   std::vector<float>& zeros_ = memory_.zeros;
 
-  bool seeded_ = false;  // whether they are near their optimum
+  bool seeded_ = false;         // whether they are near their optimum
+  bool may_be_coarse_ = false;  // kernel rows
 };
 
 }  // namespace onefit

@@ -18,11 +18,24 @@ namespace {
 
 const std::size_t kLengths[] = {2, 3, 7, 15, 16, 17, 31, 33, 48, 65, 130, 257};
 
+// What a burst reads.
+struct Reads {
+  bool coarse = false;
+  bool ways = false;
+};
+
 // A problem with a kernel of random features, its rows behind pointers that a burst asks for.
 template <class G>
 struct Bench {
-  Bench(std::size_t size, std::size_t split, double kink_, unsigned seed)
-      : n(size), g(n + kBurstPad), up(n + kBurstPad), low(n + kBurstPad), diagonal(n + kBurstPad) {
+  Bench(std::size_t size, std::size_t split, double kink_, unsigned seed, Reads reads = {})
+      : n(size),
+        coarse(reads.coarse),
+        by_ways(reads.ways),
+        ways(n + kBurstPad),
+        g(n + kBurstPad),
+        up(n + kBurstPad),
+        low(n + kBurstPad),
+        diagonal(n + kBurstPad) {
     constexpr std::size_t kFeatures = 4;
     const auto x = normal(n * kFeatures, seed);
     parts.push_back({0, split});
@@ -43,8 +56,12 @@ struct Bench {
           const double d = x[a * kFeatures + f] - x[b * kFeatures + f];
           distance += d * d;
         }
-        kernel.push_back(static_cast<float>(std::exp(-0.3 * distance)));
+        const auto value = static_cast<float>(std::exp(-0.3 * distance));
+        const auto units = static_cast<Coarse>(std::lround(value * kCoarseUnits));
+        kernel.push_back(coarse ? kCoarseUnit * static_cast<float>(units) : value);
+        if (coarse) coarse_kernel.push_back(units);
       }
+      if (coarse) coarse_kernel.resize((a + 1) * coarse_stride(), 7);
       // Each part of a row ends where its memory does: reading on is an error.
       for (const BurstPart& part : parts) {
         pieces.push_back(std::make_unique<float[]>(part.size));
@@ -54,6 +71,7 @@ struct Bench {
       variable.push_back(static_cast<std::int32_t>(a));
     }
     rows.assign(n * parts.size(), nullptr);
+    coarse_rows.assign(n, nullptr);
     beta.assign(n, 0.0);
     for (std::size_t a = 0; a < n; ++a) {
       g[a] = static_cast<G>(problem.linear[a]);
@@ -91,13 +109,16 @@ struct Bench {
   }
 
   Burst<G> run(std::int64_t limit, double tol) {
+    for (std::size_t a = 0; a < n; ++a) ways[a] = ways_of(a);
     Burst<G> b{
         .g = g.data(),
         .up = up.data(),
         .low = low.data(),
+        .ways = by_ways ? ways.data() : nullptr,
         .diagonal = diagonal.data(),
         .variable = variable.data(),
         .rows = rows.data(),
+        .coarse_rows = coarse ? coarse_rows.data() : nullptr,
         .parts = parts.data(),
         .n_parts = parts.size(),
         .beta = beta.data(),
@@ -114,6 +135,10 @@ struct Bench {
               for (std::size_t k = 0; k < bench.parts.size(); ++k) {
                 bench.rows[first + k] = bench.pieces[first + k].get();
               }
+              if (bench.coarse) {
+                bench.coarse_rows[position] =
+                    &bench.coarse_kernel[position * bench.coarse_stride()];
+              }
               ++bench.fetched;
             },
         .context = this,
@@ -123,9 +148,21 @@ struct Bench {
     return b;
   }
 
+  // Rows have room for what a burst reads beyond their end.
+  std::size_t coarse_stride() const { return n + kLanes; }
+
+  Ways ways_of(std::size_t a) const {
+    return static_cast<Ways>((up[a] == 0.0F ? kMayRise : 0) | (low[a] == 0.0F ? kMayFall : 0));
+  }
+
   std::size_t n;
+  bool coarse;
+  bool by_ways;
+  std::vector<Ways> ways;
   Problem problem;
   std::vector<float> kernel;
+  std::vector<Coarse> coarse_kernel;
+  std::vector<const Coarse*> coarse_rows;
   std::vector<BurstPart> parts;
   std::vector<std::unique_ptr<float[]>> pieces;
   std::vector<const float*> rows;
@@ -153,13 +190,13 @@ void check_choice(const Bench<G>& bench, std::size_t i, std::size_t j) {
 }
 
 template <class G>
-void check_bursts(std::size_t n, std::size_t split, double kink) {
+void check_bursts(std::size_t n, std::size_t split, double kink, Reads reads = {}) {
   const double close = 64 * std::numeric_limits<G>::epsilon();
-  Bench<G> bench(n, split, kink, static_cast<unsigned>(n));
+  Bench<G> bench(n, split, kink, static_cast<unsigned>(n), reads);
   // One at a time: the pair and its step.
   for (int turn = 0; turn < 6; ++turn) {
     const Bench<G> before_burst = [&] {
-      Bench<G> copy(n, split, kink, static_cast<unsigned>(n));
+      Bench<G> copy(n, split, kink, static_cast<unsigned>(n), reads);
       copy.g = bench.g;
       copy.up = bench.up;
       copy.low = bench.low;
@@ -193,6 +230,7 @@ void check_bursts(std::size_t n, std::size_t split, double kink) {
     CHECK(std::abs(double(bench.g[a]) - gradient[a]) <= 16 * close);
     CHECK(bench.up[a] == up_shift<float>(bench.problem, a, bench.beta[a]));
     CHECK(bench.low[a] == low_shift<float>(bench.problem, a, bench.beta[a]));
+    if (reads.ways) CHECK(bench.ways[a] == bench.ways_of(a));
     CHECK(bench.beta[a] >= bench.problem.lower[a] && bench.beta[a] <= bench.problem.upper[a]);
   }
   const Extremes<G> extremes = bench.extremes();
@@ -221,7 +259,11 @@ TEST(bursts_choose_and_step_as_single_iterations_do) {
         check_bursts<double>(n, n, kink);
         check_bursts<float>(n, (n + 1) / 2, kink);
         check_bursts<double>(n, (n + 1) / 2, kink);
+        check_bursts<float>(n, n, kink, {.coarse = true});
       }
+      check_bursts<float>(n, n, 0.0, {.ways = true});
+      check_bursts<float>(n, (n + 1) / 2, 0.0, {.ways = true});
+      check_bursts<float>(n, n, 0.0, {.coarse = true, .ways = true});
     }
   });
 }
@@ -233,9 +275,11 @@ TEST(a_burst_ends_after_the_iteration_in_which_its_limit_was_lowered) {
         .g = bench.g.data(),
         .up = bench.up.data(),
         .low = bench.low.data(),
+        .ways = nullptr,
         .diagonal = bench.diagonal.data(),
         .variable = bench.variable.data(),
         .rows = bench.rows.data(),
+        .coarse_rows = nullptr,
         .parts = bench.parts.data(),
         .n_parts = 1,
         .beta = bench.beta.data(),

@@ -165,6 +165,42 @@ TEST(the_answer_does_not_depend_on_the_way) {
   same(s);
 }
 
+// So many free variables that kernel rows are coarse; what that leaves in the gradient is mended,
+// or rows in float32 take over.
+TEST(coarse_rows_lead_to_the_same_answer) {
+  const Data data(4800, 21);
+  KernelStore store(points_source(DenseView<double>{data.x.data(), data.n, data.d},
+                                  {KernelKind::Rbf, 20.0, 0.0, 1}),
+                    kPlenty);
+  for (const double C : {10.0, 1e4}) {
+    Problem p = c_svc(data, C);
+    for (std::size_t v = 0; v < data.n; v += 3) {  // at their bounds before long
+      p.lower[v] *= 1e-6;
+      p.upper[v] *= 1e-6;
+    }
+    // A start where as many are free as at the end.
+    p.start = run(store, p, 1e-3).beta;
+    for (double& b : p.start) b *= 0.9;
+    Settings settings;
+    NeverInterrupt never;
+    for (const double tol : {1e-3, 1e-5}) {
+      settings.tol = tol;
+      settings.shrinking = true;
+      SmoMemory memory;
+      const Solution s = solve(store, p, settings, store.spare_bytes(), never, memory);
+      CHECK(s.status == Status::Converged && s.gap < tol);
+      CHECK(memory.active.coarse() == (tol == 1e-3));  // until rounding is what is left
+      settings.shrinking = false;
+      const Solution plain = solve(store, p, settings, store.spare_bytes(), never);
+      CHECK(std::abs(s.offset[0] - plain.offset[0]) < tol);
+      CHECK(std::abs(s.objective - plain.objective) < tol * std::abs(plain.objective));
+      for (std::size_t v = 0; v < data.n; ++v) {
+        CHECK(std::abs(s.gradient[v] - plain.gradient[v]) < 5 * tol);
+      }
+    }
+  }
+}
+
 TEST(a_start_at_the_solution_needs_no_iterations_and_a_near_one_few) {
   const Data data(400, 4);
   const auto store = data.store();
