@@ -40,8 +40,11 @@ inline constexpr float kCoarseUnit = 1.0F / kCoarseUnits;
 // Which ways a variable may go, where that is all there is to know of it: without a kink, and with
 // the same diagonal for all. One byte to read where there would be three numbers.
 using Ways = std::uint8_t;
-inline constexpr Ways kMayRise = 1;
-inline constexpr Ways kMayFall = 2;
+inline constexpr int kRises = 0;  // which bit says so
+inline constexpr int kFalls = 1;
+inline constexpr Ways ways_of(float up, float low) {
+  return static_cast<Ways>((up == 0.0F ? 1 << kRises : 0) | (low == 0.0F ? 1 << kFalls : 0));
+}
 
 // Positions that are next to each other in a kernel row.
 struct BurstPart {

@@ -136,10 +136,10 @@ class ByWays {
   ByWays(const Burst<float>& b, std::size_t first)
       : ways_(b.ways + first), diagonal_(fill<float, L>(b.diagonal[0])) {}
   Vector<float, L> rising(Vector<float, L> v, std::size_t t) const {
-    return where<L>(ways_ + t, kMayRise, v, -kNever);
+    return where<kRises, L>(ways_ + t, v, -kNever);
   }
   Vector<float, L> falling(Vector<float, L> v, std::size_t t) const {
-    return where<L>(ways_ + t, kMayFall, v, kNever);
+    return where<kFalls, L>(ways_ + t, v, kNever);
   }
   Vector<float, L> diagonal(std::size_t /*t*/) const { return diagonal_; }
 
@@ -147,8 +147,7 @@ class ByWays {
                                 float up, float low) {
     b.up[position] = up;
     b.low[position] = low;
-    const int ways = (up == 0.0F ? kMayRise : 0) | (low == 0.0F ? kMayFall : 0);
-    set_entry<L, std::int8_t>(b.ways, part, position, static_cast<Ways>(ways));
+    set_entry<L, std::int8_t>(b.ways, part, position, ways_of(up, low));
   }
 
  private:
@@ -432,7 +431,7 @@ void burst(Burst<G>* arguments) {
   constexpr std::size_t L = ONEFIT_VECTOR_BYTES / sizeof(G);
   if constexpr (std::is_same_v<G, float>) {
     const bool coarse = arguments->coarse_rows != nullptr;
-    if (arguments->ways != nullptr) {
+    if (kChoosesByBytes && arguments->ways != nullptr) {
       return coarse ? Bursting<G, Coarse, ByWays<L>>(*arguments).run()
                     : Bursting<G, float, ByWays<L>>(*arguments).run();
     }
@@ -450,7 +449,7 @@ void two_bursts_by(Burst<float>* a, Burst<float>* b) {
 
 void two_bursts(Burst<float>* a, Burst<float>* b) {
   constexpr std::size_t L = ONEFIT_VECTOR_BYTES / sizeof(float);
-  if (a->ways != nullptr) return two_bursts_by<ByWays<L>>(a, b);
+  if (kChoosesByBytes && a->ways != nullptr) return two_bursts_by<ByWays<L>>(a, b);
   two_bursts_by<ByShifts<float, L>>(a, b);
 }
 

@@ -201,8 +201,7 @@ class Variables {
   void look(G* g, GroupState<G>* groups) {
     if (by_ways<G>()) {
       for (std::size_t p = 0; p < active_.size(); ++p) {
-        const int ways = (up_[p] == 0.0F ? kMayRise : 0) | (low_[p] == 0.0F ? kMayFall : 0);
-        memory_.ways[p] = static_cast<Ways>(ways);
+        memory_.ways[p] = ways_of(up_[p], low_[p]);
       }
     }
     sweep<G>(active_, values(g), nullptr, nullptr, G{0}, zeros_.data(), groups);

@@ -109,7 +109,7 @@ struct Bench {
   }
 
   Burst<G> run(std::int64_t limit, double tol) {
-    for (std::size_t a = 0; a < n; ++a) ways[a] = ways_of(a);
+    for (std::size_t a = 0; a < n; ++a) ways[a] = ways_of(up[a], low[a]);
     Burst<G> b{
         .g = g.data(),
         .up = up.data(),
@@ -150,10 +150,6 @@ struct Bench {
 
   // Rows have room for what a burst reads beyond their end.
   std::size_t coarse_stride() const { return n + kLanes; }
-
-  Ways ways_of(std::size_t a) const {
-    return static_cast<Ways>((up[a] == 0.0F ? kMayRise : 0) | (low[a] == 0.0F ? kMayFall : 0));
-  }
 
   std::size_t n;
   bool coarse;
@@ -230,7 +226,9 @@ void check_bursts(std::size_t n, std::size_t split, double kink, Reads reads = {
     CHECK(std::abs(double(bench.g[a]) - gradient[a]) <= 16 * close);
     CHECK(bench.up[a] == up_shift<float>(bench.problem, a, bench.beta[a]));
     CHECK(bench.low[a] == low_shift<float>(bench.problem, a, bench.beta[a]));
-    if (reads.ways) CHECK(bench.ways[a] == bench.ways_of(a));
+    if (reads.ways && std::string_view(loops().name) == "avx512") {
+      CHECK(bench.ways[a] == ways_of(bench.up[a], bench.low[a]));
+    }
     CHECK(bench.beta[a] >= bench.problem.lower[a] && bench.beta[a] <= bench.problem.upper[a]);
   }
   const Extremes<G> extremes = bench.extremes();
