@@ -256,9 +256,12 @@ class Bursting {
     b_.fetch(b_, position, keep);
   }
 
-  std::size_t part_of(std::size_t position) const {
+  // Which part a position is in cannot be guessed: no branches.
+  ONEFIT_INLINE std::size_t part_of(std::size_t position) const {
     std::size_t k = 0;
-    while (k + 1 < b_.n_parts && position >= b_.parts[k + 1].first) ++k;
+    for (std::size_t next = 1; next < b_.n_parts; ++next) {
+      k += static_cast<std::size_t>(position >= b_.parts[next].first);
+    }
     return k;
   }
 
