@@ -17,7 +17,10 @@ namespace onefit {
 
 class DriftWatch {
  public:
-  void begin() { until_ = kEvery; }
+  void begin() {
+    until_ = kEvery;
+    mended_at_ = -1;
+  }
   void pass(std::int64_t iterations) { until_ -= iterations; }
   std::int64_t until_due() const { return until_; }
 
@@ -32,20 +35,24 @@ class DriftWatch {
     return kUnits * static_cast<double>(kCoarseUnit) * std::sqrt(squares) > gap;
   }
 
-  // Whether to mend gradients once more: where that takes long, and is needed again and again, rows
-  // have to be finer.
-  bool may_mend() { return mended_++ < kMost; }
+  // Whether to mend gradients once more, in this iteration: where that takes long, and is needed
+  // again and again, rows have to be finer.
+  bool may_mend(std::int64_t n_iter) {
+    mended_at_ = n_iter;
+    return mended_++ < kMost;
+  }
+  std::int64_t mended_at() const { return mended_at_; }
 
  private:
   // Rounding has a standard deviation of 0.29 units, and the gap is between the extremes of
-  // thousands. Half of this takes 3 % more iterations of a9a and 25 % of magic, with C = 100; twice
-  // as much saves 3 and 8 %, and mends more.
-  static constexpr double kUnits = 3.5;
+  // thousands. With 1 and with 3.5 a9a, C = 100, takes 2 to 5 % longer; magic is the same to 4 %.
+  static constexpr double kUnits = 1.75;
   static constexpr std::int64_t kEvery = 512;  // iterations between looks
-  static constexpr int kMost = 4;
+  static constexpr int kMost = 6;
 
   std::int64_t until_ = kEvery;
   int mended_ = 0;
+  std::int64_t mended_at_ = -1;  // this iteration, last
 };
 
 }  // namespace onefit

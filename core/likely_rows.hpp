@@ -16,7 +16,7 @@ namespace onefit {
 // have. Finding them takes a pass over all variables, so that several batches are found at a time.
 class LikelyRows {
  public:
-  LikelyRows() { found_.reserve(kFound); }
+  LikelyRows() { found_.reserve(2 * kQueries); }
 
   // For another problem.
   void clear() {
@@ -36,7 +36,7 @@ class LikelyRows {
         if (searched || n_iter < search_from_) return;
         searched = true;
         search(store, active, g, up, low, groups);
-        if (found_.size() < kFound) search_from_ = n_iter + kPause;
+        if (found_.size() < most_found(store)) search_from_ = n_iter + kPause;
         continue;
       }
       const std::int32_t row = found_[next_++].row;
@@ -47,6 +47,9 @@ class LikelyRows {
  private:
   // Rows that one search finds: a few batches.
   static constexpr std::size_t kFound = 16;
+  static std::size_t most_found(const KernelStore& store) {
+    return std::max(kFound, 2 * store.preferred_rows());
+  }
   // Iterations without a search after one that found fewer: the rows needed are nearly all there.
   static constexpr std::int64_t kPause = 64;
 
@@ -61,19 +64,20 @@ class LikelyRows {
     found_.clear();
     next_ = 0;
     G threshold = 0;
+    const std::size_t most = most_found(store);
     for (std::size_t p = 0; p < active.size(); ++p) {
       const GroupState<G>& s = groups[active.group(p)];
       const G rise = g[p] + static_cast<G>(up[p]) - s.min_low;
       const G fall = s.max_up - g[p] - static_cast<G>(low[p]);
       const G violation = rise > fall ? rise : fall;
       if (!(violation > threshold) || store.has(active.column(p), active.blocks())) continue;
-      if (found_.size() == kFound) found_.pop_back();
+      if (found_.size() == most) found_.pop_back();
       const Likely entry{static_cast<double>(violation), active.column(p)};
       found_.insert(std::upper_bound(
                         found_.begin(), found_.end(), entry,
                         [](const Likely& a, const Likely& b) { return a.violation > b.violation; }),
                     entry);
-      if (found_.size() == kFound) threshold = static_cast<G>(found_.back().violation);
+      if (found_.size() == most) threshold = static_cast<G>(found_.back().violation);
     }
   }
 

@@ -16,7 +16,7 @@ constexpr double kDense = 0.35;
 // that turn out not to be needed. With few features reading costs little; larger data than
 // kCachedBytes come from main memory for every block. Measured from 270 x 13 to 10,000 x 784
 // against 1, 2, 3, 4, 8, 12, 16 and 64.
-constexpr std::size_t kSparseQueries = 8;
+constexpr std::size_t kSparseQueries = kLanes;  // products are as long with fewer
 constexpr std::size_t kFewFeatures = 48;
 constexpr std::size_t kCachedBytes = std::size_t{16} << 20;
 

@@ -38,7 +38,20 @@ constexpr std::int64_t kPoll = 128;
 // Problems on so few rows are swept in double precision from the start: it costs nothing
 // measurable, and where LIBSVM ends with a round number, so does this.
 constexpr std::size_t kFewRows = 200;
-enum class End { GapReached, MaxIter, Stalled, EntriesTooCoarse, Interrupted, SignProven };
+// Gaps of coarse rows are off by a little; mending them takes as long as hundreds of iterations.
+constexpr double kOfTolerance = 0.9;
+// Dropped variables that are farther from their conditions than this many gaps come back at once.
+constexpr double kMissed = 2.0;
+
+enum class End {
+  GapReached,
+  MaxIter,
+  Stalled,
+  EntriesTooCoarse,
+  VariablesMissing,
+  Interrupted,
+  SignProven
+};
 
 class Smo : private Variables {
  public:
@@ -145,6 +158,7 @@ class Smo : private Variables {
     // Rounding of coarse rows or of the float32 gradient, not a dropped variable, is why the gap is
     // not there yet. A start far from the optimum has large gradients, and they have left their
     // rounding: once more from here, if that may do.
+    if (end == End::VariablesMissing) return std::nullopt;
     if (active_.coarse() && (end == End::EntriesTooCoarse || active_gap() > settings_.tol)) {
       coarse_failed_ = true;
     } else if (!shrunk || active_gap() > settings_.tol) {
@@ -165,6 +179,13 @@ class Smo : private Variables {
       until_poll_ = 0;  // evaluating a batch can take long: look at the interrupt after it
     }
     active_.row(position, also_, settings_.threads, {keep, keep == nullptr ? 0U : 1U}, out);
+  }
+
+  // What the gap has to be. Of coarse rows less than it has to be when gradients are mended: where
+  // that falls short, iterations go on with mended ones.
+  double tolerance() const {
+    const bool rounded = active_.coarse() && n_iter_ != drift_.mended_at();
+    return (rounded ? kOfTolerance : 1.0) * settings_.tol;
   }
 
   // ---- many variables at once -------------------------------------------------------------------
@@ -242,7 +263,7 @@ class Smo : private Variables {
         .upper = problem_.upper.data(),
         .kink = problem_.kink,
         .overstep = pace_.overstep(),
-        .tol = settings_.tol,
+        .tol = tolerance(),
         .resolution = kResolution<G>,
         .limit = limit,
         .fetch = fetch_for_burst<G>,
@@ -281,13 +302,17 @@ class Smo : private Variables {
     if (loop.bursting && !end_burst(loop)) return End::Stalled;
     for (;;) {
       const double gap = std::max(groups[0].gap(), groups[1].gap());
-      const bool reached = gap < settings_.tol || gap < resolution(groups);
-      if (active_.coarse() && (reached || drift_.until_due() <= 0) &&
-          drift_.reaches(std::max(gap, settings_.tol), beta_, known_at_)) {
-        if (!drift_.may_mend()) return End::EntriesTooCoarse;
+      const bool reached = gap < tolerance() || gap < resolution(groups);
+      if (active_.coarse() && n_iter_ != drift_.mended_at() &&
+          (reached || (drift_.until_due() <= 0 && drift_.reaches(gap, beta_, known_at_)))) {
+        if (!drift_.may_mend(n_iter_)) return End::EntriesTooCoarse;
         if (!renew_gradient(g)) return End::Interrupted;
         trend_.forget();
         look(g, groups);
+        const double of_all = conditions<float>(problem_, beta_, gradient_).gap();
+        if (of_all > kMissed * std::max(groups[0].gap(), settings_.tol)) {
+          return End::VariablesMissing;
+        }
         continue;
       }
       if (reached) return End::GapReached;
