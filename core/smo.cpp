@@ -104,7 +104,8 @@ class Smo : private Variables {
     reached_.reset();
     began_at_ = n_iter_;
     trend_.forget();
-    may_be_coarse_ = !wide_ && !coarse_failed_ && n_ >= kCoarseFrom;
+    // Bursts read coarse rows, and are for problems with one sum.
+    may_be_coarse_ = !wide_ && !coarse_failed_ && problem_.split == n_ && n_ >= kCoarseFrom;
     drift_.begin();
     activate_all(wide_);
     pace_.begin(!wide_ && may_hurry(), n_iter_, n_);
