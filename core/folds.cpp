@@ -119,17 +119,21 @@ bool is_free(const Problem& problem, std::size_t v, double b) {
 
 // What folds of one problem share that start from one solution. Most of its free variables change
 // by the same amount in a fold: the gradient of that is this amount times one sum of their kernel
-// rows, and only the others need rows of their own.
+// rows, and only the others need rows of their own. And those that are far from changing in the
+// solution are unlikely to do so in a fold.
 class CommonChange {
  public:
   void count(const FoldProblem& fold) {
     if (n_folds_++ > 0) return;
+    find_likely(*fold.all, *fold.solved);
     free_.resize(fold.all->size());
     for (std::size_t v = 0; v < free_.size(); ++v) {
       free_[v] = is_free(*fold.all, v, fold.solved->beta[v]) ? 1.0 : 0.0;
     }
     n_free_ = static_cast<std::size_t>(std::ranges::count(free_, 1.0));
   }
+
+  std::span<const std::int32_t> likely() const { return likely_; }
 
   // Takes `share` from the changes of the free variables, and what that does from the gradient, if
   // it leaves fewer rows to read.
@@ -155,13 +159,37 @@ class CommonChange {
   }
 
  private:
-  static constexpr std::size_t kFew = 64;   // rows are as quickly read as counted
-  static constexpr std::size_t kWorth = 2;  // times what the sum costs
+  // For a C-SVC: free variables, and those that are nearer than kNear to being so. For many
+  // variables and long solves only: of ten folds with C = 100, magic takes 0.87 of the time with
+  // 8,000 rows and 0.92 with 4,000, a9a 0.98 and 1.05, german 1.04; with C = 1 a9a takes 1.06.
+  void find_likely(const Problem& all, const Solution& solved) {
+    if (all.size() < kManyVariables || all.kink != 0.0 || all.split < all.size() ||
+        solved.n_iter < static_cast<std::int64_t>(all.size())) {
+      return;
+    }
+    const double least = solved.offset[0] - kNear;
+    const double most = solved.offset[0] + kNear;
+    for (std::size_t v = 0; v < all.size(); ++v) {
+      const double g = solved.gradient[v];
+      const double b = solved.beta[v];
+      if ((b < all.upper[v] && g >= least) || (b > all.lower[v] && g <= most)) {
+        likely_.push_back(static_cast<std::int32_t>(v));
+      }
+    }
+    if (likely_.size() > kMostLikely * all.size() / 100) likely_.clear();
+  }
+
+  static constexpr std::size_t kManyVariables = 5000;
+  static constexpr double kNear = 0.1;
+  static constexpr std::size_t kMostLikely = 70;  // of a hundred
+  static constexpr std::size_t kFew = 64;         // rows are as quickly read as counted
+  static constexpr std::size_t kWorth = 2;        // times what the sum costs
   std::size_t n_folds_ = 0;
   std::size_t n_free_ = 0;
   std::vector<double> free_;  // 1 where it is, else 0
   std::once_flag once_;
   std::vector<double> sums_;  // - K free_
+  std::vector<std::int32_t> likely_;
 };
 
 // The numbers of folds of the same problem one after another: they need the same rows of the store.
@@ -191,6 +219,7 @@ void with_bounds(const Problem& all, std::span<const double> c, Problem& fold) {
   fold.split = all.split;
   fold.start.clear();
   fold.start_gradient.clear();
+  fold.likely = {};
   fold.sign_of.reset();
   const std::size_t n = all.size();
   fold.lower.resize(n);
@@ -274,10 +303,13 @@ std::vector<Solution> solve_folds(KernelStore& store, const std::vector<FoldProb
           memory.change[v] = fold.start[v] - solved->beta[v];
         }
         fold.start_gradient = solved->gradient;
-        memory.activate(store, fold.rows, fold.split, scratch);
-        common.find(solved)->second.take(share, fold.start, *solved, memory.active, part,
-                                         memory.changes, memory.change, fold.start_gradient);
-        shift_gradient(memory.active, memory.change.data(), part, memory.changes,
+        CommonChange& shared = common.find(solved)->second;
+        if (!given.sign_of) fold.likely = shared.likely();
+        if (fold.likely.empty()) memory.activate(store, fold.rows, fold.split, scratch);
+        ActiveSet& rows = fold.likely.empty() ? memory.active : memory.all_rows(store, fold);
+        shared.take(share, fold.start, *solved, rows, part, memory.changes, memory.change,
+                    fold.start_gradient);
+        shift_gradient(rows, memory.change.data(), part, memory.changes,
                        fold.start_gradient.data());
       }
     }

@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace onefit {
@@ -32,6 +33,10 @@ struct Problem {
   // then computed.
   std::vector<double> start;
   std::vector<double> start_gradient;
+
+  // Variables to begin with, which whoever made the start expects to be enough until the gap is
+  // well below that of the start: rising, and kept elsewhere. All of them where there are none.
+  std::span<const std::int32_t> likely;
 
   // A held-out variable of a C-SVC of whose value only the sign is asked: a solve ends as soon as
   // it is proven.

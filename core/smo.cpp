@@ -107,7 +107,16 @@ class Smo : private Variables {
     // Bursts read coarse rows, and are for problems with one sum.
     may_be_coarse_ = !wide_ && !coarse_failed_ && problem_.split == n_ && n_ >= kCoarseFrom;
     drift_.begin();
-    activate_all(wide_);
+    look_below_ = 0.0;
+    const bool is_first = std::exchange(is_first_, false);
+    if (is_first && seeded_ && !wide_ && settings_.shrinking && !problem_.likely.empty()) {
+      // Half of the way to the tolerance: too soon, and what is missing is not known well; too
+      // late, and much was done without it.
+      look_below_ = std::sqrt(conditions<float>(problem_, beta_, gradient_).gap() * settings_.tol);
+      activate_likely();
+    } else {
+      activate_all(wide_);
+    }
     pace_.begin(!wide_ && may_hurry(), n_iter_, n_);
     const GapWatch watch(n_iter_, GapWatch::window_of(n_));
     // LIBSVM's rhythm: often enough for small problems, seldom enough for large ones. Near the
@@ -185,6 +194,7 @@ class Smo : private Variables {
   // What the gap has to be. Of coarse rows less than it has to be when gradients are mended: where
   // that falls short, iterations go on with mended ones.
   double tolerance() const {
+    if (look_below_ > settings_.tol) return look_below_;
     const bool rounded = active_.coarse() && n_iter_ != drift_.mended_at();
     return (rounded ? kOfTolerance : 1.0) * settings_.tol;
   }
@@ -299,13 +309,17 @@ class Smo : private Variables {
     ActiveRow row_j;
     const bool two_groups = problem_.split < n_;
     const bool watched = std::is_same_v<G, double> && can_solve_precisely(n_);
-    const bool may_shrink = settings_.shrinking && n_ >= kShrinkFrom;
+    const bool may_shrink = settings_.shrinking && n_ >= kShrinkFrom && !among_likely_;
     if (loop.bursting && !end_burst(loop)) return End::Stalled;
     for (;;) {
       const double gap = std::max(groups[0].gap(), groups[1].gap());
       const bool reached = gap < tolerance() || gap < resolution(groups);
-      if (active_.coarse() && n_iter_ != drift_.mended_at() &&
-          (reached || (drift_.until_due() <= 0 && drift_.reaches(gap, beta_, known_at_)))) {
+      const bool looks = reached && look_below_ > 0.0;
+      const bool mends =
+          active_.coarse() && n_iter_ != drift_.mended_at() &&
+          (reached || (drift_.until_due() <= 0 && drift_.reaches(gap, beta_, known_at_)));
+      if (looks || mends) {
+        if (looks) look_below_ = 0.0;
         if (!drift_.may_mend(n_iter_)) return End::EntriesTooCoarse;
         if (!renew_gradient(g)) return End::Interrupted;
         trend_.forget();
@@ -412,9 +426,12 @@ class Smo : private Variables {
   std::optional<Judged> reached_;  // at beta_, where they are known
 
   bool begun_ = false;
+  bool is_first_ = true;        // whether the round that begins next is
   bool wide_ = false;           // whether iterations have a gradient in double precision
   bool rounded_ = false;        // whether one in single precision has been too coarse
   bool coarse_failed_ = false;  // whether coarse rows have been
+  // Among likely variables: the gap below which it is time to look at the others, once; else 0.
+  double look_below_ = 0.0;
   std::int64_t shrink_every_ = 0;
   std::variant<std::monostate, Loop<float>, Loop<double>> loop_;
   std::int64_t n_iter_ = 0;

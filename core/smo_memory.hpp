@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "active.hpp"
@@ -39,6 +40,8 @@ struct SmoMemory {
   Buffer<double> gradient64;
   ActiveSet active;
   std::vector<BurstPart> parts;  // its segments
+  bool is_known = false;         // whether these are those of the active set
+  ActiveSet other_active;        // likely variables, or those active after them
   ActiveSet all;                 // all variables, while not all are active
 
   std::vector<std::int32_t> columns;
@@ -51,7 +54,8 @@ struct SmoMemory {
   // Makes these columns the active ones, unless they are.
   void activate(KernelStore& store, std::span<const std::int32_t> rows, std::size_t split,
                 std::size_t cache_bytes, bool may_be_coarse = false) {
-    if (!active.set(store, rows, split, cache_bytes, may_be_coarse)) return;
+    if (!active.set(store, rows, split, cache_bytes, may_be_coarse) && is_known) return;
+    is_known = true;
     active.note_rows();
     diagonal.resize(std::max(diagonal.size(), rows.size() + kBurstPad));
     std::transform(rows.begin(), rows.end(), diagonal.begin(),
@@ -61,6 +65,19 @@ struct SmoMemory {
     even_diagonal = !rows.empty() && *least == *most;
     parts.clear();
     for (const Segment& s : active.segments()) parts.push_back({s.first, s.size()});
+  }
+
+  // Rows of likely variables are the same in every fold, and are gathered once: what is active
+  // after them is in another set.
+  void swap_active() {
+    std::swap(active, other_active);
+    is_known = false;
+  }
+
+  ActiveSet& all_rows(KernelStore& store, const Problem& of) {
+    all.set(store, of.rows, of.split, 0);
+    all.note_rows();
+    return all;
   }
 };
 

@@ -40,7 +40,7 @@ class Variables {
       : store_(store),
         problem_(problem),
         settings_(settings),
-        scratch_bytes_(scratch_bytes),
+        scratch_bytes_(problem.likely.empty() ? scratch_bytes : scratch_bytes / 2),
         interrupt_(interrupt),
         n_(problem.size()),
         beta_(problem.start),
@@ -62,8 +62,11 @@ class Variables {
     memory_.columns.reserve(n_);
     also_.reserve(kQueries);
     memory_.likely.clear();
-    set_all_active();
+    if (!seeded_ || problem.likely.empty()) set_all_active();
   }
+  ~Variables() { leave_likely(); }
+  Variables(const Variables&) = delete;
+  Variables& operator=(const Variables&) = delete;
 
  protected:
   // ---- gradients --------------------------------------------------------------------------------
@@ -83,9 +86,8 @@ class Variables {
   // Long steps, and those to where iterations lead, do not settle where the tolerance is not well
   // above rounding, nor with kernels of low rank: the diagonal tells RBF from linear and poly.
   bool may_hurry() const {
-    const auto end = diagonal_.begin() + static_cast<std::ptrdiff_t>(n_);
     return n_ >= kFewVariables && float_suffices(settings_.tol / 10, targets()) &&
-           std::all_of(diagonal_.begin(), end, [&](float d) { return d == diagonal_[0]; });
+           memory_.even_diagonal;
   }
 
   // gradient = p - K beta in double precision, from the kernel rows of the variables that have
@@ -111,10 +113,7 @@ class Variables {
 
   // The rows of all variables.
   ActiveSet& all_rows() {
-    if (active_.size() == n_) return active_;
-    memory_.all.set(store_, problem_.rows, problem_.split, 0);
-    memory_.all.note_rows();
-    return memory_.all;
+    return active_.size() == n_ ? active_ : memory_.all_rows(store_, problem_);
   }
 
   // ---- the active set ---------------------------------------------------------------------------
@@ -130,6 +129,32 @@ class Variables {
     }
   }
 
+  // Makes the likely variables the active ones, until all are. For problems with one sum.
+  void activate_likely() {
+    among_likely_ = true;
+    memory_.swap_active();
+    const std::size_t count = problem_.likely.size();
+    memory_.columns.resize(count);
+    memory_.gradient32.at_least(count + kBurstPad);
+    float* g = memory_.gradient32.data();
+    for (std::size_t p = 0; p < count; ++p) {
+      variable_[p] = problem_.likely[p];
+      const auto v = static_cast<std::size_t>(variable_[p]);
+      memory_.columns[p] = problem_.rows[v];
+      up_[p] = up_shift<float>(problem_, v, beta_[v]);
+      low_[p] = low_shift<float>(problem_, v, beta_[v]);
+      g[p] = static_cast<float>(gradient_[v]);
+    }
+    std::fill_n(g + count, kBurstPad, 0.0F);
+    const bool coarse = may_be_coarse_ && count_free(count) >= kCoarseFrom;
+    memory_.activate(store_, memory_.columns, count, scratch_bytes_, coarse);
+  }
+
+  void leave_likely() {
+    if (among_likely_) memory_.swap_active();
+    among_likely_ = false;
+  }
+
   template <class G>
   void copy_gradient(Buffer<G>& to) const {
     to.at_least(n_ + kBurstPad);
@@ -139,6 +164,7 @@ class Variables {
   }
 
   void set_all_active() {
+    leave_likely();
     std::iota(variable_.begin(), variable_.end(), 0);
     memory_.activate(store_, problem_.rows, problem_.split, scratch_bytes_);
   }
@@ -217,9 +243,10 @@ class Variables {
 
   bool is_free(std::size_t p) const { return up_[p] == low_[p]; }
 
-  std::size_t count_free() const {
+  std::size_t count_free() const { return count_free(active_.size()); }
+  std::size_t count_free(std::size_t positions) const {
     std::size_t count = 0;
-    for (std::size_t p = 0; p < active_.size(); ++p) count += is_free(p) ? 1 : 0;
+    for (std::size_t p = 0; p < positions; ++p) count += is_free(p) ? 1 : 0;
     return count;
   }
 
@@ -306,6 +333,7 @@ class Variables {
 
   bool seeded_ = false;         // whether they are near their optimum
   bool may_be_coarse_ = false;  // kernel rows
+  bool among_likely_ = false;   // whether the active variables are the likely ones
 };
 
 }  // namespace onefit

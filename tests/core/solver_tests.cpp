@@ -5,7 +5,9 @@
 #include <new>
 #include <numeric>
 
+#include "active.hpp"
 #include "check.hpp"
+#include "folds.hpp"
 #include "smo.hpp"
 #include "solve_many.hpp"
 
@@ -165,6 +167,14 @@ TEST(the_answer_does_not_depend_on_the_way) {
   same(s);
 }
 
+// p - K b of the start.
+std::vector<double> start_gradient(KernelStore& store, const Problem& p) {
+  NeverInterrupt never;
+  std::vector<double> gradient = p.linear;
+  shift_gradient(store, p.rows, p.start.data(), never, gradient.data());
+  return gradient;
+}
+
 #if !defined(__SANITIZE_THREAD__)  // one thread, and it takes minutes there
 // So many free variables that kernel rows are coarse; what that leaves in the gradient is mended,
 // or rows in float32 take over.
@@ -190,18 +200,101 @@ TEST(coarse_rows_lead_to_the_same_answer) {
       SmoMemory memory;
       const Solution s = solve(store, p, settings, store.spare_bytes(), never, memory);
       CHECK(s.status == Status::Converged && s.gap < tol);
-      CHECK(memory.active.coarse() == (C < 100.0 || tol > 1e-4));  // until that does not suffice
+      const bool suffices = C < 100.0 || tol > 1e-4;
+      CHECK(memory.active.coarse() == suffices);  // until that does not suffice
+      Problem first = p;                          // with the free variables
+      first.start_gradient = start_gradient(store, p);
+      std::vector<std::int32_t> likely;
+      for (std::size_t v = 0; v < data.n; ++v) {
+        if (v % 3 != 0) likely.push_back(static_cast<std::int32_t>(v));
+      }
+      first.likely = likely;
+      SmoMemory memory_of_first;
+      const Solution t = solve(store, first, settings, store.spare_bytes(), never, memory_of_first);
+      CHECK(t.status == Status::Converged && t.gap < tol);
+      CHECK(memory_of_first.other_active.coarse() == suffices);
       settings.shrinking = false;
       const Solution plain = solve(store, p, settings, store.spare_bytes(), never);
-      CHECK(std::abs(s.offset[0] - plain.offset[0]) < tol);
-      CHECK(std::abs(s.objective - plain.objective) < tol * std::abs(plain.objective));
-      for (std::size_t v = 0; v < data.n; ++v) {
-        CHECK(std::abs(s.gradient[v] - plain.gradient[v]) < 5 * tol);
+      for (const Solution& found : {s, t}) {
+        CHECK(std::abs(found.offset[0] - plain.offset[0]) < tol);
+        CHECK(std::abs(found.objective - plain.objective) < tol * std::abs(plain.objective));
+        for (std::size_t v = 0; v < data.n; ++v) {
+          CHECK(std::abs(found.gradient[v] - plain.gradient[v]) < 5 * tol);
+        }
       }
     }
   }
 }
+
+// A second sum whose variables are all dropped: rows could be coarse, but its iterations read them
+// in float32.
+TEST(rows_of_two_sums_are_never_coarse) {
+  const Data data(4800, 21);
+  KernelStore store(points_source(DenseView<double>{data.x.data(), data.n, data.d},
+                                  {KernelKind::Rbf, 60.0, 0.0, 1}),
+                    kPlenty);
+  Problem p = c_svc(data, 10.0);
+  const std::size_t split = 4500;
+  for (std::size_t v = 0; v < data.n; ++v) {
+    if (v % 8 >= 5 || v >= split) p.lower[v] = p.upper[v] = 0.0;
+  }
+  p.start = run(store, p, 1e-3).beta;
+  for (double& b : p.start) b *= 0.9;
+  p.start_gradient = start_gradient(store, p);
+  p.split = split;
+  Settings settings;
+  NeverInterrupt never;
+  SmoMemory memory;
+  const Solution s = solve(store, p, settings, store.spare_bytes(), never, memory);
+  CHECK(s.status == Status::Converged && s.gap < settings.tol);
+  CHECK(memory.active.size() < split && !memory.active.coarse());
+}
 #endif
+
+TEST(likely_variables_come_first_and_no_other_is_forgotten) {
+  const Data data(900, 22);
+  const auto store = data.store();
+  const Problem all = c_svc(data, 20.0);
+  const Solution full = run(*store, all, 1e-3);
+  std::vector<std::int32_t> near;  // to changing
+  std::vector<std::int32_t> random;
+  std::mt19937 draw(23);
+  for (std::size_t v = 0; v < data.n; ++v) {
+    const double distance = std::abs(full.gradient[v] - full.offset[0]);
+    if (distance < 0.1) near.push_back(static_cast<std::int32_t>(v));
+    if (draw() % 2 == 0) random.push_back(static_cast<std::int32_t>(v));
+  }
+  const std::vector<std::int32_t> few = {3, 500, 899};
+  NeverInterrupt never;
+  Settings settings;
+  for (const auto& likely : {near, random, few}) {
+    CHECK(likely.size() < data.n);
+    SmoMemory memory;  // the rows of likely variables are kept in it
+    for (const std::size_t out : {0, 1, 2}) {
+      Problem fold = all;
+      for (std::size_t v = out; v < data.n; v += 5) fold.lower[v] = fold.upper[v] = 0.0;
+      fold.start = average_start(fold, full);
+      fold.start_gradient = start_gradient(*store, fold);
+      fold.likely = likely;
+      for (const double tol : {1e-3, 1e-5, 1e-9}) {  // the last in double precision, with all
+        settings.tol = tol;
+        const Solution s = solve(*store, fold, settings, store->spare_bytes(), never, memory);
+        check_solution(data, fold, s, tol);
+        CHECK(memory.other_active.size() == likely.size());
+      }
+    }
+    settings.shrinking = false;
+    SmoMemory other;
+    Problem fold = all;
+    fold.start = full.beta;
+    fold.start_gradient = full.gradient;
+    fold.likely = likely;
+    settings.tol = 1e-4;
+    check_solution(data, fold, solve(*store, fold, settings, 0, never, other), 1e-4);
+    CHECK(other.other_active.size() == 0);
+    settings.shrinking = true;
+  }
+}
 
 TEST(a_start_at_the_solution_needs_no_iterations_and_a_near_one_few) {
   const Data data(400, 4);

@@ -173,6 +173,20 @@ def test_core_starts_where_the_strategy_says(name, monkeypatch):
     assert [f.n_iter for f in inside.folds] == [f.n_iter for f in outside.folds]
 
 
+def test_folds_of_many_rows():
+    # So many, and so long solves, that folds begin with the rows near the margin of the whole fit.
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(5200, 6))
+    y = X[:, 0] ** 2 + X[:, 1] + 0.7 * rng.normal(size=5200) > 1
+    machine = SVC(C=100, gamma=0.2, tol=1e-4)
+    assert machine.fit(X, y).n_iter_ > len(X)
+    values = [
+        cross_val_predict(machine, X, y, cv=6, method="decision_function", seeding=seeding)
+        for seeding in ("avg", "none")
+    ]
+    assert_allclose(*values, atol=20 * machine.tol)
+
+
 def test_kernel_entries_are_evaluated_once():
     X, y = data("SVC", n=300)
     ledger = cross_validate(SVC(gamma=0.1), X, y, cv=10, seeding="none").ledger
