@@ -160,8 +160,9 @@ class CommonChange {
 
  private:
   // For a C-SVC: free variables, and those that are nearer than kNear to being so. For many
-  // variables and long solves only: of ten folds with C = 100, magic takes 0.87 of the time with
-  // 8,000 rows and 0.92 with 4,000, a9a 0.98 and 1.05, german 1.04; with C = 1 a9a takes 1.06.
+  // variables and long solves only: ten folds with C = 100 of magic take 0.81 of the time with
+  // 16,000 rows, 0.85 with 8,000 and 0.92 with 4,000, of a9a 0.94, 0.94 and 1.05; with C = 1 those
+  // of 16,000 rows of a9a take 1.06.
   void find_likely(const Problem& all, const Solution& solved) {
     if (all.size() < kManyVariables || all.kink != 0.0 || all.split < all.size() ||
         solved.n_iter < static_cast<std::int64_t>(all.size())) {

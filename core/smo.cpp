@@ -108,8 +108,7 @@ class Smo : private Variables {
     may_be_coarse_ = !wide_ && !coarse_failed_ && problem_.split == n_ && n_ >= kCoarseFrom;
     drift_.begin();
     look_below_ = 0.0;
-    const bool is_first = std::exchange(is_first_, false);
-    if (is_first && seeded_ && !wide_ && settings_.shrinking && !problem_.likely.empty()) {
+    if (!wide_ && std::exchange(begins_with_likely_, false)) {
       // Half of the way to the tolerance: too soon, and what is missing is not known well; too
       // late, and much was done without it.
       look_below_ = std::sqrt(conditions<float>(problem_, beta_, gradient_).gap() * settings_.tol);
@@ -426,7 +425,6 @@ class Smo : private Variables {
   std::optional<Judged> reached_;  // at beta_, where they are known
 
   bool begun_ = false;
-  bool is_first_ = true;        // whether the round that begins next is
   bool wide_ = false;           // whether iterations have a gradient in double precision
   bool rounded_ = false;        // whether one in single precision has been too coarse
   bool coarse_failed_ = false;  // whether coarse rows have been

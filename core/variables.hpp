@@ -40,7 +40,7 @@ class Variables {
       : store_(store),
         problem_(problem),
         settings_(settings),
-        scratch_bytes_(problem.likely.empty() ? scratch_bytes : scratch_bytes / 2),
+        scratch_bytes_(scratch_bytes),
         interrupt_(interrupt),
         n_(problem.size()),
         beta_(problem.start),
@@ -62,7 +62,14 @@ class Variables {
     memory_.columns.reserve(n_);
     also_.reserve(kQueries);
     memory_.likely.clear();
-    if (!seeded_ || problem.likely.empty()) set_all_active();
+    const std::size_t likely = problem.likely.size();
+    begins_with_likely_ = likely > 0 && seeded_ && settings.shrinking &&
+                          rows_fit(likely, sizeof(float), scratch_bytes / 2);
+    if (begins_with_likely_) {
+      scratch_bytes_ /= 2;  // rows of two sets are kept
+    } else {
+      set_all_active();
+    }
   }
   ~Variables() { leave_likely(); }
   Variables(const Variables&) = delete;
@@ -169,6 +176,11 @@ class Variables {
     memory_.activate(store_, problem_.rows, problem_.split, scratch_bytes_);
   }
 
+  // Compact rows have to fit, most of them, or they would be gathered over and over.
+  static bool rows_fit(std::size_t count, std::size_t entry_bytes, std::size_t bytes) {
+    return count * count * entry_bytes <= 2 * bytes;
+  }
+
   // What is left of the active variables is at most this share when some are dropped.
   double shrink_share(bool hurries) const {
     return hurries && active_.size() < kInNoCache ? kShrinkHurried : kShrinkTo;
@@ -181,10 +193,8 @@ class Variables {
     const std::size_t before = active_.size();
     const std::size_t kept = count_kept(active_, values(g), groups);
     if (static_cast<double>(kept) > share * static_cast<double>(before)) return false;
-    // Compact rows have to fit, most of them, or they would be gathered over and over.
     const bool coarse = may_be_coarse_ && (active_.coarse() || count_free() >= kCoarseFrom);
-    const std::size_t bytes = coarse ? sizeof(Coarse) : sizeof(float);
-    if (kept * kept * bytes > 2 * scratch_bytes_) return false;
+    if (!rows_fit(kept, coarse ? sizeof(Coarse) : sizeof(float), scratch_bytes_)) return false;
 
     // Who stays cannot be guessed: no branches.
     memory_.columns.resize(before);
@@ -311,7 +321,7 @@ class Variables {
   KernelStore& store_;
   const Problem& problem_;
   const Settings& settings_;
-  const std::size_t scratch_bytes_;
+  std::size_t scratch_bytes_;  // for compact rows
   Interrupt& interrupt_;
   const std::size_t n_;
 
@@ -333,7 +343,8 @@ class Variables {
 
   bool seeded_ = false;         // whether they are near their optimum
   bool may_be_coarse_ = false;  // kernel rows
-  bool among_likely_ = false;   // whether the active variables are the likely ones
+  bool begins_with_likely_ = false;
+  bool among_likely_ = false;  // whether the active variables are the likely ones
 };
 
 }  // namespace onefit
