@@ -10,13 +10,13 @@
 #include <utility>
 #include <variant>
 
-#include "drift_watch.hpp"
 #include "gap_watch.hpp"
 #include "kkt.hpp"
 #include "newton.hpp"
 #include "pace.hpp"
 #include "precise.hpp"
 #include "progress_watch.hpp"
+#include "renewals.hpp"
 #include "selection.hpp"
 #include "sign_watch.hpp"
 #include "trend.hpp"
@@ -38,10 +38,6 @@ constexpr std::int64_t kPoll = 128;
 // Problems on so few rows are swept in double precision from the start: it costs nothing
 // measurable, and where LIBSVM ends with a round number, so does this.
 constexpr std::size_t kFewRows = 200;
-// Gaps of coarse rows are off by a little; mending them takes as long as hundreds of iterations.
-constexpr double kOfTolerance = 0.9;
-// Dropped variables that are farther from their conditions than this many gaps come back at once.
-constexpr double kMissed = 2.0;
 
 enum class End {
   GapReached,
@@ -106,14 +102,11 @@ class Smo : private Variables {
     trend_.forget();
     // Bursts read coarse rows, and are for problems with one sum.
     may_be_coarse_ = !wide_ && !coarse_failed_ && problem_.split == n_ && n_ >= kCoarseFrom;
-    drift_.begin();
-    look_below_ = 0.0;
     if (!wide_ && std::exchange(begins_with_likely_, false)) {
-      // Half of the way to the tolerance: too soon, and what is missing is not known well; too
-      // late, and much was done without it.
-      look_below_ = std::sqrt(conditions<float>(problem_, beta_, gradient_).gap() * settings_.tol);
+      renewals_.begin_among_likely(conditions<float>(problem_, beta_, gradient_).gap());
       activate_likely();
     } else {
+      renewals_.begin();
       activate_all(wide_);
     }
     pace_.begin(!wide_ && may_hurry(), n_iter_, n_);
@@ -164,10 +157,10 @@ class Smo : private Variables {
                   (end == End::Stalled && active_gap() >= settings_.tol))) {
       return can_solve_precisely(n_) ? solve_more_precisely() : finish(Status::Stalled);
     }
+    if (end == End::VariablesMissing) return std::nullopt;
     // Rounding of coarse rows or of the float32 gradient, not a dropped variable, is why the gap is
     // not there yet. A start far from the optimum has large gradients, and they have left their
     // rounding: once more from here, if that may do.
-    if (end == End::VariablesMissing) return std::nullopt;
     if (active_.coarse() && (end == End::EntriesTooCoarse || active_gap() > settings_.tol)) {
       coarse_failed_ = true;
     } else if (!shrunk || active_gap() > settings_.tol) {
@@ -183,20 +176,14 @@ class Smo : private Variables {
   void fetch(const G* g, const GroupState<G>* groups, std::size_t position, const ActiveRow* keep,
              ActiveRow& out) {
     if (!active_.has(position)) {
-      memory_.likely.choose(store_, active_, position, g, up_.data(), low_.data(), groups, n_iter_,
-                            also_);
+      memory_.likely_rows.choose(store_, active_, position, g, up_.data(), low_.data(), groups,
+                                 n_iter_, also_);
       until_poll_ = 0;  // evaluating a batch can take long: look at the interrupt after it
     }
     active_.row(position, also_, settings_.threads, {keep, keep == nullptr ? 0U : 1U}, out);
   }
 
-  // What the gap has to be. Of coarse rows less than it has to be when gradients are mended: where
-  // that falls short, iterations go on with mended ones.
-  double tolerance() const {
-    if (look_below_ > settings_.tol) return look_below_;
-    const bool rounded = active_.coarse() && n_iter_ != drift_.mended_at();
-    return (rounded ? kOfTolerance : 1.0) * settings_.tol;
-  }
+  double tolerance() const { return renewals_.tolerance(active_.coarse(), n_iter_); }
 
   // ---- many variables at once -------------------------------------------------------------------
 
@@ -291,7 +278,7 @@ class Smo : private Variables {
     loop.bursting = false;
     loop.groups[0] = {b.extremes.max_up, b.extremes.min_low, b.extremes.index};
     n_iter_ += b.done;
-    drift_.pass(b.done);
+    renewals_.pass(b.done);
     until_poll_ = evaluated_ ? 0 : until_poll_ - (b.done - 1);
     progress_.add(b.gain);
     loop.until_shrink -= b.done - 1;
@@ -313,20 +300,13 @@ class Smo : private Variables {
     for (;;) {
       const double gap = std::max(groups[0].gap(), groups[1].gap());
       const bool reached = gap < tolerance() || gap < resolution(groups);
-      const bool looks = reached && look_below_ > 0.0;
-      const bool mends =
-          active_.coarse() && n_iter_ != drift_.mended_at() &&
-          (reached || (drift_.until_due() <= 0 && drift_.reaches(gap, beta_, known_at_)));
-      if (looks || mends) {
-        if (looks) look_below_ = 0.0;
-        if (!drift_.may_mend(n_iter_)) return End::EntriesTooCoarse;
+      if (renewals_.is_due(gap, reached, active_.coarse(), n_iter_, beta_, known_at_)) {
+        if (!renewals_.may_renew(n_iter_)) return End::EntriesTooCoarse;
         if (!renew_gradient(g)) return End::Interrupted;
         trend_.forget();
         look(g, groups);
         const double of_all = conditions<float>(problem_, beta_, gradient_).gap();
-        if (of_all > kMissed * std::max(groups[0].gap(), settings_.tol)) {
-          return End::VariablesMissing;
-        }
+        if (renewals_.are_missing(of_all, groups[0].gap())) return End::VariablesMissing;
         continue;
       }
       if (reached) return End::GapReached;
@@ -365,7 +345,7 @@ class Smo : private Variables {
         if (may_shrink) limit = std::min(limit, loop.until_shrink);
         if (settings_.max_iter >= 0) limit = std::min(limit, settings_.max_iter - n_iter_);
         if (sign_.looks(n_iter_)) limit = 1;
-        if (active_.coarse()) limit = std::min(limit, drift_.until_due());
+        if (active_.coarse()) limit = std::min(limit, renewals_.until_due());
         begin_burst(loop, limit);
         return std::nullopt;
       }
@@ -428,15 +408,13 @@ class Smo : private Variables {
   bool wide_ = false;           // whether iterations have a gradient in double precision
   bool rounded_ = false;        // whether one in single precision has been too coarse
   bool coarse_failed_ = false;  // whether coarse rows have been
-  // Among likely variables: the gap below which it is time to look at the others, once; else 0.
-  double look_below_ = 0.0;
   std::int64_t shrink_every_ = 0;
   std::variant<std::monostate, Loop<float>, Loop<double>> loop_;
   std::int64_t n_iter_ = 0;
   std::int64_t began_at_ = 0;  // this round
   std::int64_t until_poll_ = 0;
   bool evaluated_ = false;  // kernel entries, in a burst
-  DriftWatch drift_;
+  Renewals renewals_{settings_.tol};
   Pace pace_;
   Trend& trend_ = memory_.trend;
   NewtonSchedule newton_{settings_.newton_patience};

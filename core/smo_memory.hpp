@@ -45,7 +45,7 @@ struct SmoMemory {
   ActiveSet all;                 // all variables, while not all are active
 
   std::vector<std::int32_t> columns;
-  LikelyRows likely;
+  LikelyRows likely_rows;
   std::vector<std::int32_t> also;
   std::vector<float> zeros;  // for a sweep that only looks
   Changes changes;           // of the gradient

@@ -61,7 +61,7 @@ class Variables {
     zeros_.resize(n_);
     memory_.columns.reserve(n_);
     also_.reserve(kQueries);
-    memory_.likely.clear();
+    memory_.likely_rows.clear();
     const std::size_t likely = problem.likely.size();
     begins_with_likely_ = likely > 0 && seeded_ && settings.shrinking &&
                           rows_fit(likely, sizeof(float), scratch_bytes / 2);
