@@ -93,20 +93,23 @@ bool ActiveSet::keep_rows(std::span<const std::int32_t> earlier) {
 }
 
 bool ActiveSet::set(KernelStore& store, std::span<const std::int32_t> columns, std::size_t split,
-                    std::size_t cache_bytes, bool may_be_coarse) {
-  const bool same_rows =
-      store_ == &store && forgotten_ == store.n_forgotten() && cache_bytes_ == cache_bytes;
+                    std::size_t cache_bytes, bool may_be_coarse, bool in_one_run) {
+  const bool same_rows = store_ == &store && forgotten_ == store.n_forgotten() &&
+                         cache_bytes_ == cache_bytes && in_one_run_ == in_one_run;
   if (same_rows && split_ == split && std::ranges::equal(columns_, columns)) return false;
   store_ = &store;
   forgotten_ = store.n_forgotten();
   cache_bytes_ = cache_bytes;
+  in_one_run_ = in_one_run;
   const std::vector<std::int32_t> earlier = std::move(columns_);
   columns_.assign(columns.begin(), columns.end());
   split_ = split;
   rows_.clear();
   coarse_rows_.clear();
   find_segments();
-  if (segments_.size() <= 2 || segments_.size() * kShortestRun <= columns_.size()) {
+  const std::size_t n_groups = (split_ > 0 ? 1U : 0U) + (split_ < size() ? 1U : 0U);
+  if (in_one_run ? segments_.size() <= n_groups
+                 : segments_.size() <= 2 || segments_.size() * kShortestRun <= columns_.size()) {
     slot_of_.clear();
     return true;
   }

@@ -72,10 +72,11 @@ class Selected {
 // rounding leaves.
 class ActiveSet {
  public:
-  // `split`: positions from here on are the second group. False when these columns were set
-  // already: what is known of their rows stays known.
+  // `split`: positions from here on are the second group. `in_one_run`: rows are gathered unless
+  // each group is one run, so that passes never see where else in the store columns are. False when
+  // these columns were set already: what is known of their rows stays known.
   bool set(KernelStore& store, std::span<const std::int32_t> columns, std::size_t split,
-           std::size_t cache_bytes, bool may_be_coarse = false);
+           std::size_t cache_bytes, bool may_be_coarse = false, bool in_one_run = false);
 
   std::size_t size() const { return columns_.size(); }
   std::span<const Segment> segments() const { return segments_; }
@@ -120,6 +121,7 @@ class ActiveSet {
   KernelStore* store_ = nullptr;
   std::uint64_t forgotten_ = 0;  // by the store, when the columns were set
   std::size_t cache_bytes_ = 0;
+  bool in_one_run_ = false;
   std::vector<std::int32_t> columns_;
   std::size_t split_ = 0;
   std::vector<Segment> segments_;

@@ -63,7 +63,7 @@ void set_start(Problem& problem, const Vector<double>& start,
 Problem make_problem(const Vector<std::int32_t>& rows, const Vector<double>& linear,
                      const Vector<double>& lower, const Vector<double>& upper, double kink,
                      std::optional<std::size_t> split, std::optional<Vector<double>> start,
-                     std::optional<Vector<double>> start_gradient) {
+                     std::optional<Vector<double>> start_gradient, double nu) {
   Problem problem;
   const std::size_t n = rows.shape(0);
   check_length(linear.shape(0), n, "linear");
@@ -76,8 +76,15 @@ Problem make_problem(const Vector<std::int32_t>& rows, const Vector<double>& lin
   problem.upper = to_vector(upper);
   problem.kink = kink;
   problem.split = split.value_or(n);
+  problem.nu = nu;
   if (start) set_start(problem, *start, start_gradient);
-  if (start_gradient && !start) {
+  if (nu > 0.0 && !start) {
+    set_nu_start(problem);
+    if (start_gradient) {
+      check_length(start_gradient->shape(0), n, "start_gradient");
+      problem.start_gradient = to_vector(*start_gradient);
+    }
+  } else if (start_gradient && !start) {
     throw std::invalid_argument("start_gradient is given without start");
   }
   return problem;
@@ -110,7 +117,7 @@ std::vector<Solution> solve_folds_from_python(
     KernelStore& store, const Problems& list, const nb::typed<nb::list, Vector<double>>& bounds,
     const nb::typed<nb::list, std::optional<Solution>>& solutions, bool same_kernel, double tol,
     std::int64_t max_iter, bool shrinking, std::size_t threads,
-    const std::vector<std::optional<std::size_t>>& sign_of) {
+    const std::vector<std::optional<std::size_t>>& sign_of, bool alone) {
   const std::vector<const Problem*> problems = problems_in(list, store);
   if (!sign_of.empty() && sign_of.size() != problems.size()) {
     throw std::invalid_argument("problems and sign_of have different lengths");
@@ -139,7 +146,7 @@ std::vector<Solution> solve_folds_from_python(
   std::vector<Solution> result;
   {
     const nb::gil_scoped_release release;
-    result = solve_folds(store, folds, same_kernel, settings, threads, interrupt);
+    result = solve_folds(store, folds, same_kernel, settings, threads, interrupt, {}, alone);
   }
   interrupt.rethrow();
   return result;
@@ -191,12 +198,12 @@ void bind_problems(nb::module_& m) {
           [](Problem* self, const Vector<std::int32_t>& rows, const Vector<double>& linear,
              const Vector<double>& lower, const Vector<double>& upper, double kink,
              std::optional<std::size_t> split, std::optional<Vector<double>> start,
-             std::optional<Vector<double>> start_gradient) {
+             std::optional<Vector<double>> start_gradient, double nu) {
             new (self) Problem(make_problem(rows, linear, lower, upper, kink, split,
-                                            std::move(start), std::move(start_gradient)));
+                                            std::move(start), std::move(start_gradient), nu));
           },
           "rows"_a, "linear"_a, "lower"_a, "upper"_a, "kink"_a = 0.0, "split"_a = nb::none(),
-          "start"_a = nb::none(), "start_gradient"_a = nb::none())
+          "start"_a = nb::none(), "start_gradient"_a = nb::none(), "nu"_a = 0.0)
       .def("__len__", &Problem::size)
       .def(
           "with_bounds",
@@ -262,11 +269,13 @@ void bind_problems(nb::module_& m) {
 
   m.def("solve_folds", &solve_folds_from_python, "store"_a, "problems"_a, "bounds"_a, "solutions"_a,
         "same_kernel"_a, "tol"_a = 1e-3, "max_iter"_a = -1, "shrinking"_a = true, "threads"_a = 1,
-        "sign_of"_a = std::vector<std::optional<std::size_t>>(),
+        "sign_of"_a = std::vector<std::optional<std::size_t>>(), "alone"_a = false,
         "Solves each problem with other bounds, one for each row of the store, from a solution (or "
         "from nothing where it is None); Ctrl-C stops it. same_kernel: the gradients of the "
         "solutions belong to this store. sign_of: for each problem a held-out variable of whose "
-        "value only the sign is asked, or None.");
+        "value only the sign is asked, or None. alone: no bit of a fold that starts from None, or "
+        "from a solution of its own, depends on the labels of rows that it holds out; the "
+        "gradients of these are NaN.");
 
   m.def(
       "proven_sign",

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <mutex>
 #include <unordered_map>
 #include <utility>
@@ -15,6 +16,7 @@ namespace {
 
 // Sums are right to this share of what is summed up.
 constexpr double kRounding = 1e-14;
+constexpr double kOwnSum = 1e-10;  // of a solution, which has taken many steps
 
 struct Group {
   std::size_t first;
@@ -193,6 +195,54 @@ class CommonChange {
   std::vector<std::int32_t> likely_;
 };
 
+bool takes_part(const Problem& problem, std::size_t v) {
+  return problem.lower[v] < problem.upper[v];
+}
+
+// Whether this is a feasible point of the fold: nothing is beyond its bounds, not even of the
+// variables that take no part, and the sums are those of its start.
+bool is_of_fold(const Problem& fold, const Solution& solved) {
+  int beyond = 0;
+  for (std::size_t v = 0; v < fold.size(); ++v) {
+    const double b = solved.beta[v];
+    beyond |= static_cast<int>(b < fold.lower[v]) | static_cast<int>(b > fold.upper[v]);
+  }
+  return beyond == 0 && std::ranges::all_of(groups_of(fold), [&](Group group) {
+           const double total = fold.start.empty() ? 0.0 : sum(fold.start, group);
+           const double size =
+               sum_of(group, [&](std::size_t v) { return std::abs(solved.beta[v]); });
+           return std::abs(sum(solved.beta, group) - total) <= kOwnSum * (std::abs(total) + size);
+         });
+}
+
+template <class T>
+void keep_those_that_take_part(const Problem& fold, std::vector<T>& values) {
+  if (values.empty()) return;
+  std::size_t to = 0;
+  for (std::size_t v = 0; v < fold.size(); ++v) {
+    values[to] = values[v];
+    to += static_cast<std::size_t>(takes_part(fold, v));
+  }
+  values.resize(to);
+}
+
+// The solution of a problem without the variables that take no part, over all of them. What the
+// gradient of the others is nobody knows.
+void put_back(const FoldProblem& given, Solution& solution) {
+  if (solution.beta.empty() || solution.gradient.empty()) return;
+  const Problem fold = with_bounds(*given.all, given.bounds);
+  std::vector<double> beta(fold.size(), 0.0);
+  std::vector<double> gradient(fold.size(), std::numeric_limits<double>::quiet_NaN());
+  std::size_t from = 0;
+  for (std::size_t v = 0; v < fold.size(); ++v) {
+    if (!takes_part(fold, v)) continue;
+    beta[v] = solution.beta[from];
+    gradient[v] = solution.gradient[from++];
+  }
+  solution.beta = std::move(beta);
+  solution.gradient = std::move(gradient);
+}
+
 // The numbers of folds of the same problem one after another: they need the same rows of the store.
 std::vector<std::size_t> by_problem(const std::vector<FoldProblem>& problems) {
   std::unordered_map<const Problem*, std::size_t> first;
@@ -222,6 +272,8 @@ void with_bounds(const Problem& all, std::span<const double> c, Problem& fold) {
   fold.start_gradient.clear();
   fold.likely = {};
   fold.sign_of.reset();
+  fold.nu = all.nu;
+  fold.in_one_run = false;
   const std::size_t n = all.size();
   fold.lower.resize(n);
   fold.upper.resize(n);
@@ -230,19 +282,50 @@ void with_bounds(const Problem& all, std::span<const double> c, Problem& fold) {
     fold.lower[v] = all.lower[v] < 0.0 ? -bound : 0.0;
     fold.upper[v] = all.upper[v] > 0.0 ? bound : 0.0;
   }
-  if (all.start.empty()) return;
-  double before = 0.0;
-  double now = 0.0;
-  for (std::size_t v = 0; v < n; ++v) {
-    before += all.upper[v] - all.lower[v];
-    now += fold.upper[v] - fold.lower[v];
+  if (all.nu > 0.0) {
+    set_nu_start(fold);
+    fold.start_gradient = all.start_gradient;  // given where K b is 0, as it then is here
   }
-  fold.start.assign(n, 0.0);
-  for (const Group group : groups_of(all)) {
-    const double share = before > 0.0 ? now / before : 0.0;
-    fill(fold, group, sum(all.start, group) * share, fold.start);
+}
+
+void set_nu_start(Problem& problem) {
+  const auto second = problem.rows.begin() + static_cast<std::ptrdiff_t>(problem.split);
+  const bool two_of_each_row =  // nu-SVR
+      std::ranges::equal(problem.rows.begin(), second, second, problem.rows.end());
+  double total = 0.0;
+  if (two_of_each_row) {
+    for (std::size_t v = 0; v < problem.split; ++v) total += problem.upper[v];
+    total *= problem.nu * 0.5;
+  } else {
+    for (std::size_t v = 0; v < problem.size(); ++v) {
+      total += problem.nu * (problem.upper[v] - problem.lower[v]);
+    }
+    total /= 2.0;
   }
-  fold.start_gradient = all.start_gradient;  // given where K b is 0, as it then is here
+  problem.start.assign(problem.size(), 0.0);
+  for (const Group group : groups_of(problem)) {
+    fill(problem, group, group.first < problem.split ? total : -total, problem.start);
+  }
+}
+
+void leave_out_others(Problem& fold) {
+  std::size_t split = 0;
+  for (std::size_t v = 0; v < fold.split; ++v) split += takes_part(fold, v) ? 1 : 0;
+  for (auto* values : {&fold.linear, &fold.start, &fold.start_gradient}) {
+    keep_those_that_take_part(fold, *values);
+  }
+  keep_those_that_take_part(fold, fold.rows);
+  // Bounds last: they say who takes part.
+  std::size_t to = 0;
+  for (std::size_t v = 0; v < fold.lower.size(); ++v) {
+    fold.lower[to] = fold.lower[v];
+    fold.upper[to] = fold.upper[v];
+    to += static_cast<std::size_t>(fold.lower[v] < fold.upper[v]);
+  }
+  fold.lower.resize(to);
+  fold.upper.resize(to);
+  fold.split = split;
+  fold.in_one_run = true;
 }
 
 void make_feasible(const Problem& problem, const std::vector<bool>& first,
@@ -276,7 +359,7 @@ bool has_same_solution(const Problem& fold, const Solution& solved, double tol) 
 
 std::vector<Solution> solve_folds(KernelStore& store, const std::vector<FoldProblem>& problems,
                                   bool same_kernel, const Settings& settings, std::size_t threads,
-                                  Interrupt& interrupt, const Solved& taken) {
+                                  Interrupt& interrupt, const Solved& taken, bool alone) {
   const std::vector<std::size_t> order = by_problem(problems);
   std::unordered_map<const Solution*, CommonChange> common;
   for (const FoldProblem& fold : problems) {
@@ -289,6 +372,16 @@ std::vector<Solution> solve_folds(KernelStore& store, const std::vector<FoldProb
     with_bounds(*given.all, given.bounds, fold);
     fold.sign_of = given.sign_of;
     const Solution* solved = given.solved;
+    if (alone && solved == nullptr) {
+      leave_out_others(fold);
+      return {&fold};
+    }
+    if (alone && same_kernel && is_of_fold(fold, *solved)) {
+      fold.start = solved->beta;
+      fold.start_gradient = solved->gradient;
+      leave_out_others(fold);
+      return {&fold};
+    }
     if (solved != nullptr && same_kernel && !given.sign_of &&
         has_same_solution(fold, *solved, inner.tol)) {
       return {nullptr,
@@ -317,6 +410,8 @@ std::vector<Solution> solve_folds(KernelStore& store, const std::vector<FoldProb
     return {&fold};
   };
   const auto done = [&](std::size_t k, Solution& solution) {
+    const FoldProblem& given = problems[order[k]];
+    if (solution.beta.size() < given.all->size()) put_back(given, solution);
     if (taken) taken(order[k], solution);
   };
   std::vector<Solution> sorted =

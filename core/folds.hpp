@@ -24,6 +24,13 @@ namespace onefit {
 Problem with_bounds(const Problem& all, std::span<const double> c);
 void with_bounds(const Problem& all, std::span<const double> c, Problem& fold);
 
+// LIBSVM's start of a problem with a nu, to the last bit: it decides which offset is found where no
+// variable ends up free.
+void set_nu_start(Problem& problem);
+
+// Leaves out the variables that take no part.
+void leave_out_others(Problem& fold);
+
 // Brings beta within the bounds and to the sums of the problem's start. What a sum lacks is spread
 // evenly: over the variables of `first` as far as they have room, then over those that are not 0,
 // then over all.
@@ -54,9 +61,13 @@ struct FoldProblem {
 using Solved = std::function<void(std::size_t, Solution&)>;
 
 // Solves problems of folds, on `threads` threads. `same_kernel`: the gradients of the solutions
-// that they start from belong to this store. Solutions that are taken are not returned.
+// that they start from belong to this store. `alone`: a fold that starts cold, or from a solution
+// of its own, is solved without the variables of rows that it holds out, so that no bit of its
+// answer depends on their labels; their gradients are NaN then. Solutions that are taken are not
+// returned.
 std::vector<Solution> solve_folds(KernelStore& store, const std::vector<FoldProblem>& problems,
                                   bool same_kernel, const Settings& settings, std::size_t threads,
-                                  Interrupt& interrupt, const Solved& taken = {});
+                                  Interrupt& interrupt, const Solved& taken = {},
+                                  bool alone = false);
 
 }  // namespace onefit

@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::size_t kBatch = 32;  // that are evaluated together: they stay in the cache
 constexpr std::size_t kInCache = std::size_t{24} << 20;  // bytes of a matrix
+constexpr double kRounding = 1e-10;  // of a value, as a share of what is summed up for it
 
 // Kernel values of some rows with the queries.
 class QueryValues {
@@ -157,24 +158,28 @@ void set_coefficients(const FittedFold& fold, std::span<const std::size_t> start
 class Vote {
  public:
   Vote(KernelStore& store, std::span<const std::size_t> starts, const FittedFold& fold, double tol)
-      : store_(store), starts_(starts), classes_(starts.size() - 1), fold_(fold), tol_(tol) {}
+      : store_(store), starts_(starts), classes_(starts.size() - 1), fold_(fold), tol_(tol) {
+    find_rounding();
+  }
 
   // Labels of all of them; returns which share of the values that were looked at are small.
   double run(std::int32_t* labels) {
-    if (classes_ == 2) {
-      ask_own_pairs(labels, [&](std::size_t q, std::size_t) { labels[q] = 1 - labels[q]; });
-    } else {
-      std::vector<Contested> contested;
-      ask_own_pairs(labels,
-                    [&](std::size_t q, std::size_t rival) { contested.push_back({q, rival}); });
-      if (has_whole_rows()) ask_rivals(contested, labels);
-      if (!contested.empty()) ask_all_pairs(contested, labels);
-    }
+    std::vector<Contested> contested;
+    ask_own_pairs(labels, [&](std::size_t q, std::size_t rival, bool rounded) {
+      if (classes_ == 2 && !rounded) {
+        labels[q] = 1 - labels[q];
+      } else {
+        contested.push_back({q, rival});
+      }
+    });
+    if (classes_ > 2 && has_whole_rows()) ask_rivals(contested, labels);
+    if (!contested.empty()) ask_all_pairs(contested, labels);
     return looked_at_ == 0 ? 0.0 : static_cast<double>(small_) / static_cast<double>(looked_at_);
   }
 
  private:
-  // A query that loses a pair of its own class, and the class that beats it by most.
+  // A query that loses a pair of its own class, or wins one by less than rounding, and the class
+  // that beats it by most.
   struct Contested {
     std::size_t query;
     std::size_t rival;
@@ -189,8 +194,28 @@ class Vote {
 
   std::size_t position(std::size_t q) const { return static_cast<std::size_t>(fold_.queries[q]); }
 
-  // Gives every row its own class, and names those that lose a pair of it, with their rivals. The
-  // value of a variable is p - g, where p of C-SVC is 1 in the first class and -1 in the second.
+  // What rounding may have left in the values of each pair, where gradients were updated row by row
+  // with the query's own label in them.
+  void find_rounding() {
+    const float* diagonal = store_.diagonal();
+    double largest = 0.0;
+    for (std::size_t r = 0; r < store_.size(); ++r) {
+      largest = std::max(largest, std::abs(static_cast<double>(diagonal[r])));
+    }
+    auto pair = fold_.pairs.begin();
+    for (std::size_t i = 0; i < classes_; ++i) {
+      for (std::size_t j = i + 1; j < classes_; ++j, ++pair) {
+        const std::size_t size = starts_[i + 1] - starts_[i] + starts_[j + 1] - starts_[j];
+        double sum = 0.0;
+        for (std::size_t v = 0; v < size; ++v) sum += std::abs(pair->beta[v]);
+        rounding_.push_back(kRounding * (1.0 + sum * largest));
+      }
+    }
+  }
+
+  // Gives every row its own class, and names those that lose a pair of it, with their rivals, and
+  // whether that is within rounding. The value of a variable is p - g, where p of C-SVC is 1 in the
+  // first class and -1 in the second.
   template <class Loses>
   void ask_own_pairs(std::int32_t* labels, const Loses& loses) {
     for (std::size_t q = 0; q < fold_.queries.size(); ++q) {
@@ -199,27 +224,31 @@ class Vote {
       const std::size_t member = position(q) - starts_[k];
       labels[q] = static_cast<std::int32_t>(k);
       bool lost = false;
+      bool rounded = false;
       double worst = std::numeric_limits<double>::infinity();
       std::size_t rival = k;
-      const auto note = [&](std::size_t other, double value, double margin, bool loses_it) {
+      const auto note = [&](std::size_t other, std::size_t p, double value, double margin) {
         look_at(value);
-        lost |= loses_it;
+        rounded |= !(std::abs(value) > rounding_[p]);
+        lost |= !(margin > 0.0);
         rival = margin < worst ? other : rival;
         worst = std::min(margin, worst);
       };
       // Variables of a pair are the rows of its first class, then those of the second.
       for (std::size_t i = 0; i < k; ++i) {
-        const PairModel& pair = fold_.pairs[pair_number(classes_, i, k)];
+        const std::size_t p = pair_number(classes_, i, k);
+        const PairModel& pair = fold_.pairs[p];
         const double g = pair.gradient[starts_[i + 1] - starts_[i] + member];
         const double value = -1.0 - g + pair.offset;
-        note(i, value, -value, value > 0.0);
+        note(i, p, value, -value);
       }
       for (std::size_t j = k + 1; j < classes_; ++j) {
-        const PairModel& pair = fold_.pairs[pair_number(classes_, k, j)];
+        const std::size_t p = pair_number(classes_, k, j);
+        const PairModel& pair = fold_.pairs[p];
         const double value = 1.0 - pair.gradient[member] + pair.offset;
-        note(j, value, value, !(value > 0.0));
+        note(j, p, value, value);
       }
-      if (lost) loses(q, rival);
+      if (lost | rounded) loses(q, rival, rounded);
     }
   }
 
@@ -261,7 +290,7 @@ class Vote {
       for (std::size_t j = i + 1; j < classes_; ++j, ++p) {
         for (std::size_t q = 0; q < n; ++q) {
           const double value = values[p * n + q];
-          look_at(value);
+          if (classes_ > 2) look_at(value);  // of two classes it was looked at before
           ++votes[(value > 0.0 ? i : j) * n + q];
         }
       }
@@ -329,6 +358,7 @@ class Vote {
   std::size_t classes_;
   const FittedFold& fold_;
   double tol_;
+  std::vector<double> rounding_;  // of each pair
   std::size_t looked_at_ = 0;
   std::size_t small_ = 0;
 };

@@ -3,9 +3,10 @@
 //
 // A row that all pairs of a class give to that class needs no other pair: no class that lost to it
 // can have as many votes. Of the pairs of its own class it is a variable, fixed at 0, and its
-// gradients are their values: most rows need no kernel value at all. The others need theirs with
-// the support vectors of their fold once, and never again: they are evaluated tile by tile and kept
-// nowhere, unless the store has them already and reading is faster.
+// gradients are their values: most rows need no kernel value at all. But gradients were rounded
+// with the row's own label in them, so that they do not decide where rounding could. The other rows
+// need kernel values with the support vectors of their fold once, and never again: these are
+// evaluated tile by tile and kept nowhere, unless the store has them already and reading is faster.
 #pragma once
 
 #include <cstddef>

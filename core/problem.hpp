@@ -9,8 +9,9 @@
 // half the variables of the usual form. The nu variants have two groups: the variables before
 // `split` and those from it on.
 //
-// A row that takes no part (held out, weight zero) has lower = upper = 0: it is never chosen, and
-// its gradient p - (K b) is what the model says about it.
+// A row that takes no part (held out, weight zero) has lower = upper = 0, and is never chosen. Its
+// gradient p - (K b) is rounded with its own label in it: what a model says about the row is summed
+// anew where that could matter (held_out.hpp).
 #pragma once
 
 #include <cstddef>
@@ -28,6 +29,14 @@ struct Problem {
   std::vector<double> upper;
   double kink = 0.0;
   std::size_t split = 0;  // variables of the first group; all of them when there is one group
+
+  // nu of nu-SVC and nu-SVR: the share of all bounds that each group sums to. 0 of the others.
+  double nu = 0.0;
+
+  // Passes are to see the variables as one run of each group, whatever other rows lie between them
+  // in the store: of a fold that starts cold, so that nothing of the rows that it holds out, not
+  // even where they are, reaches a single bit of its answer.
+  bool in_one_run = false;
 
   // Where to start: feasible, or empty for 0. The gradient p - K b belongs to it, or is empty and
   // then computed.

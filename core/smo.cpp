@@ -90,7 +90,8 @@ class Smo : private Variables {
     G* g;
     std::int64_t until_shrink;
     GapWatch watch;
-    std::int64_t until_many;  // iterations before a step of many variables
+    std::int64_t until_many;    // iterations before a step of many variables
+    std::int64_t watch_at = 0;  // the iteration at which the watch looks next
     GroupState<G> groups[2] = {};
     bool bursting = false;
     Burst<G> burst = {};
@@ -315,7 +316,10 @@ class Smo : private Variables {
         until_poll_ = kPoll;
         interrupt_.reached(journey_.share(gap));
         if (interrupt_.requested()) return End::Interrupted;
-        if (watched && loop.watch.stands_still(n_iter_, gap) &&
+      }
+      if (watched && n_iter_ >= loop.watch_at) {
+        loop.watch_at = n_iter_ + kPoll;
+        if (loop.watch.stands_still(n_iter_, gap) &&
             rounding_may_cause(gap, beta_, largest_diagonal())) {
           return End::EntriesTooCoarse;
         }
@@ -343,6 +347,9 @@ class Smo : private Variables {
       if (!two_groups && active_.rows_stay()) {
         std::int64_t limit = std::min(until_poll_ + 1, loop.until_many);
         if (may_shrink) limit = std::min(limit, loop.until_shrink);
+        // To the iteration, whatever ended the bursts before: which rows are evaluated already must
+        // not change the answer.
+        if (watched) limit = std::min(limit, loop.watch_at - n_iter_);
         if (settings_.max_iter >= 0) limit = std::min(limit, settings_.max_iter - n_iter_);
         if (sign_.looks(n_iter_)) limit = 1;
         if (active_.coarse()) limit = std::min(limit, renewals_.until_due());

@@ -53,8 +53,8 @@ struct SmoMemory {
 
   // Makes these columns the active ones, unless they are.
   void activate(KernelStore& store, std::span<const std::int32_t> rows, std::size_t split,
-                std::size_t cache_bytes, bool may_be_coarse = false) {
-    if (!active.set(store, rows, split, cache_bytes, may_be_coarse) && is_known) return;
+                std::size_t cache_bytes, bool may_be_coarse = false, bool in_one_run = false) {
+    if (!active.set(store, rows, split, cache_bytes, may_be_coarse, in_one_run) && is_known) return;
     is_known = true;
     active.note_rows();
     diagonal.resize(std::max(diagonal.size(), rows.size() + kBurstPad));

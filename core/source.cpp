@@ -264,18 +264,34 @@ class DistanceSource final : public RowSource {
   double gamma_;
 };
 
+// Up to `most` of the rows of the data, evenly spaced: the same whatever order the view has them
+// in. Rows are in the order of their classes, and labels must not reach kernel entries.
+template <class S>
+std::vector<const S*> some_rows(DenseView<S> view, std::size_t most) {
+  std::vector<std::int64_t> numbers(view.rows);
+  for (std::size_t i = 0; i < view.rows; ++i) {
+    numbers[i] = view.order == nullptr ? static_cast<std::int64_t>(i) : view.order[i];
+  }
+  std::ranges::sort(numbers);
+  const std::size_t count = std::min(most, view.rows);
+  std::vector<const S*> rows(count);
+  for (std::size_t r = 0; r < count; ++r) {
+    rows[r] = view.data + static_cast<std::size_t>(numbers[r * view.rows / count]) * view.cols;
+  }
+  return rows;
+}
+
 // The middle of the data: the median of some rows in each column. One row that is far away would
 // move the mean, and leave the others without their digits.
 template <class S>
 std::vector<double> middle_row(DenseView<S> view) {
   constexpr std::size_t kSome = 63;
-  const std::size_t count = std::min(kSome, view.rows);
+  const std::vector<const S*> rows = some_rows(view, kSome);
+  const std::size_t count = rows.size();
   std::vector<double> middle(view.cols, 0.0);
   std::vector<double> values(count);
   for (std::size_t k = 0; k < view.cols && count > 0; ++k) {
-    for (std::size_t r = 0; r < count; ++r) {
-      values[r] = static_cast<double>(view.row(r * view.rows / count)[k]);
-    }
+    for (std::size_t r = 0; r < count; ++r) values[r] = static_cast<double>(rows[r][k]);
     std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(count / 2),
                      values.end());
     middle[k] = values[count / 2];

@@ -173,7 +173,8 @@ class Variables {
   void set_all_active() {
     leave_likely();
     std::iota(variable_.begin(), variable_.end(), 0);
-    memory_.activate(store_, problem_.rows, problem_.split, scratch_bytes_);
+    memory_.activate(store_, problem_.rows, problem_.split, scratch_bytes_, false,
+                     problem_.in_one_run);
   }
 
   // Compact rows have to fit, most of them, or they would be gathered over and over.
@@ -222,7 +223,7 @@ class Variables {
       columns[p] = problem_.rows[static_cast<std::size_t>(variables[p])];
     }
     memory_.columns.resize(to);
-    memory_.activate(store_, memory_.columns, split, scratch_bytes_, coarse);
+    memory_.activate(store_, memory_.columns, split, scratch_bytes_, coarse, problem_.in_one_run);
     return true;
   }
 

@@ -165,6 +165,7 @@ def test_any_folds(cv):
 def test_auto_follows_many_folds():
     assert choose("auto", FOLLOWED_FOLDS, 100, 0.97).name == "follow"
     assert choose("auto", FOLLOWED_FOLDS - 1, 1000, 0.97).name == "avg"
+    assert choose("auto", FOLLOWED_FOLDS - 1, 1000, 0.97, labels_only=False).name == "none"
     assert choose("auto", FOLLOWED_FOLDS, 1000, 0.5).name == "none"
 
 

@@ -98,7 +98,7 @@ class Problem:
     min 1/2 b'Kb - linear'b + kink|b|_1, lower <= b <= upper, the sum of b of each group fixed by the start.
     """
 
-    def __init__(self, rows: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], linear: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], lower: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], upper: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], kink: float = 0.0, split: int | None = None, start: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, start_gradient: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> None: ...
+    def __init__(self, rows: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], linear: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], lower: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], upper: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], kink: float = 0.0, split: int | None = None, start: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, start_gradient: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, nu: float = 0.0) -> None: ...
 
     def __len__(self) -> int: ...
 
@@ -175,9 +175,9 @@ def solve(store: KernelStore, problems: list[Problem], tol: float = 0.001, max_i
     Solves each problem to the KKT gap `tol`; Ctrl-C stops it. With `forget`, kernel entries are given up as soon as no problem of this call needs them. `progress` is called now and then with the share of the work that is done, and stops it by returning True.
     """
 
-def solve_folds(store: KernelStore, problems: list[Problem], bounds: list[Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]], solutions: list[Solution | None], same_kernel: bool, tol: float = 0.001, max_iter: int = -1, shrinking: bool = True, threads: int = 1, sign_of: Sequence[int | None] = []) -> list[Solution]:
+def solve_folds(store: KernelStore, problems: list[Problem], bounds: list[Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]], solutions: list[Solution | None], same_kernel: bool, tol: float = 0.001, max_iter: int = -1, shrinking: bool = True, threads: int = 1, sign_of: Sequence[int | None] = [], alone: bool = False) -> list[Solution]:
     """
-    Solves each problem with other bounds, one for each row of the store, from a solution (or from nothing where it is None); Ctrl-C stops it. same_kernel: the gradients of the solutions belong to this store. sign_of: for each problem a held-out variable of whose value only the sign is asked, or None.
+    Solves each problem with other bounds, one for each row of the store, from a solution (or from nothing where it is None); Ctrl-C stops it. same_kernel: the gradients of the solutions belong to this store. sign_of: for each problem a held-out variable of whose value only the sign is asked, or None. alone: no bit of a fold that starts from None, or from a solution of its own, depends on the labels of rows that it holds out; the gradients of these are NaN.
     """
 
 def proven_sign(store: KernelStore, problem: Problem, solution: Solution, variable: int) -> int:

@@ -88,17 +88,23 @@ class SolvedFold:
     work: FoldWork = field(default_factory=FoldWork)
 
 
-def choose(seeding: str, n_folds: int, n_variables: int, share: float) -> Strategy:
+def choose(
+    seeding: str, n_folds: int, n_variables: int, share: float, *, labels_only: bool = True
+) -> Strategy:
     """The strategy of this name; for "auto" what is fastest for so many folds.
 
-    ``n_variables`` are those of the largest problem, and a fold has this share of all rows.
+    ``n_variables`` are those of the largest problem, and a fold has this share of all rows. A warm
+    start knows the labels of the rows that the fold holds out, and decides where within the
+    tolerance the fold ends: it is for ``labels_only``, which do not show that.
     """
     if seeding != "auto":
         return STRATEGIES[seeding]
     if share < LEAST_SHARE:
         return STRATEGIES["none"]
-    if n_folds >= FOLLOWED_FOLDS:
+    if n_folds >= FOLLOWED_FOLDS:  # ends at the optimum, not somewhere within the tolerance
         return STRATEGIES["follow"]
+    if not labels_only:
+        return STRATEGIES["none"]
     pays = n_variables >= LEAST_VARIABLES or n_folds >= MANY_FOLDS
     return STRATEGIES["avg" if pays else "none"]
 
@@ -130,12 +136,14 @@ def solve_folds(
     settings: Settings,
     at_a_time: int = 1,
     n_folds: int = 1,
+    alone: bool = False,
 ) -> Iterator[SolvedFold]:
     """Solve every fold in turn, from these neighbours or from the fold before.
 
     Folds on the same store that do not wait for one another are solved together, on all threads:
     as many problems as keep these busy, or ``at_a_time``. No more of them are taken, so that a fold
     takes memory only while it is worked on. That there are ``n_folds`` says what paths may cost.
+    ``alone``: no bit of a fold that starts cold depends on the labels of rows that it holds out.
     """
     # Folds of a problem without free rows are most often without, and then solved cold.
     neighbours = {k: solved for k, solved in neighbours.items() if solved.solution.free_rows}
@@ -152,11 +160,13 @@ def solve_folds(
         else:
             if followed is None or followed.store is not store:
                 followed = follow(store, neighbours, n_folds, strategy, settings)
-            solutions = _solve_in_core(batch, problems, neighbours, followed, settings)
+            solutions = _solve_in_core(batch, problems, neighbours, followed, settings, alone)
         spent = [solution.n_iter for solution in solutions]
         if strategy.source is not Source.NOTHING:
             seeded = [k in neighbours for fold in batch for k in fold.numbers]
-            _solve_cold_where_no_row_is_free(solutions, spent, seeded, batch, problems, settings)
+            _solve_cold_where_no_row_is_free(
+                solutions, spent, seeded, batch, problems, settings, alone
+            )
         seconds = (perf_counter() - began) / len(batch)
         evaluated = (store.entries_evaluated - entries) // len(batch)
         for fold in batch:
@@ -231,6 +241,7 @@ def _solve_in_core(
     neighbours: Neighbours,
     followed: FollowedFolds | None,
     settings: Settings,
+    alone: bool,
 ) -> list[_core.Solution]:
     """From nothing, or from solutions whose leaving coefficients the core spreads."""
     store = batch[0].store
@@ -248,6 +259,7 @@ def _solve_in_core(
         settings,
         same_kernel=all(start is None or start.store is store for _, _, start in tasks),
         sign_of=asked,
+        alone=alone,
     )
 
 
@@ -262,6 +274,7 @@ def _solve_tasks(
     *,
     same_kernel: bool = True,
     sign_of: Sequence[int | None] = (),
+    alone: bool = False,
 ) -> list[_core.Solution]:
     """Solve the problems of these numbers, each with its bounds: by its path, or from its start."""
     if followed is None:
@@ -273,6 +286,7 @@ def _solve_tasks(
             settings,
             same_kernel=same_kernel,
             sign_of=sign_of,
+            alone=alone,
         )
     tasks_of: dict[int, list[int]] = {}
     for t, k in enumerate(numbers):
@@ -289,6 +303,7 @@ def _solve_tasks(
         [ended[t] or starts[t] for t in open_ones],
         settings,
         same_kernel=same_kernel,
+        alone=alone,
     )
     for t, solution in zip(open_ones, solved, strict=True):
         ended[t] = solution
@@ -318,6 +333,7 @@ def _solve_cold_where_no_row_is_free(
     batch: Sequence[Fold],
     problems: Problems,
     settings: Settings,
+    alone: bool,
 ) -> None:
     """Without a free row any offset between two values is right: that of a cold fit is wanted."""
     proven = _core.Status.sign_proven  # of every offset that is right
@@ -334,6 +350,7 @@ def _solve_cold_where_no_row_is_free(
         [None] * len(open_ones),
         settings,
         same_kernel=True,
+        alone=alone,
     )
     for t, solution in zip(open_ones, cold, strict=True):
         solutions[t] = solution

@@ -22,7 +22,7 @@ find with theirs what the user did not give: the margin :math:`\rho` and the wid
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import combinations, pairwise
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,18 +52,15 @@ def nu_svc_pairs(starts: Sequence[int], weights: Floats, nu: float) -> list[Prob
     Its coefficients are those of the C-SVC with C = 1/ρ, times ρ: see :func:`nu_svc_model`.
     """
     rows, zeros = _numbers(starts[-1]), np.zeros(starts[-1])
-    totals = [weights[first:last].sum() for first, last in pairwise(starts)]
 
     def problem(both: _Join) -> Problem:
-        total = nu * (totals[both.first] + totals[both.second]) / 2
-        first, second = both.parts(weights, weights)
         return Problem(
             rows=both(rows, rows),
             linear=both(zeros, zeros),
             lower=both(zeros, -weights),
             upper=both(weights, zeros),
-            split=len(first),
-            start=np.concatenate((_fill(first, total), -_fill(second, total))),
+            split=both.size_of_first,
+            nu=nu,
         )
 
     return _each_pair(starts, problem)
@@ -114,15 +111,14 @@ def unit_of_tube(epsilon: float, tol: float) -> float:
 def nu_svr(y: Floats, C: Floats, nu: float) -> Problem:
     """A ν-SVR with a bound for each row, in two variables a row: see :func:`nu_svr_model`."""
     rows, zeros = _numbers(len(y)), np.zeros(len(y))
-    start = _fill(C, nu * C.sum() / 2)
     return Problem(
         rows=np.concatenate((rows, rows)),
         linear=np.concatenate((y, y)),
         lower=np.concatenate((zeros, -C)),
         upper=np.concatenate((C, zeros)),
         split=len(y),
-        start=np.concatenate((start, -start)),
-        start_gradient=np.concatenate((y, y)),  # the two halves cancel in K b
+        start_gradient=np.concatenate((y, y)),  # the two halves of the start cancel in K b
+        nu=nu,
     )
 
 
@@ -144,18 +140,6 @@ def nu_svr_model(solution: _core.Solution) -> NuSVRModel:
     )
 
 
-def _fill(bounds: Floats, total: float) -> Floats:
-    """LIBSVM's start: variables at their bounds, one after another, until they sum to ``total``."""
-    sums = np.cumsum(bounds)
-    n_full = int(np.searchsorted(sums, total, side="right"))
-    start = np.zeros(len(bounds))
-    start[:n_full] = bounds[:n_full]
-    if n_full < len(bounds):
-        rest = total - (sums[n_full - 1] if n_full > 0 else 0.0)
-        start[n_full] = min(rest, bounds[n_full])  # rounding of the sums must not leave the bounds
-    return start
-
-
 def _numbers(n: int) -> NDArray[np.int32]:
     return np.arange(n, dtype=np.int32)
 
@@ -164,16 +148,11 @@ class _Join:
     """Joins the parts of arrays that belong to the two classes of a pair."""
 
     def __init__(self, starts: Sequence[int], first: int, second: int) -> None:
-        self.first, self.second = first, second
         self._slices = [slice(starts[k], starts[k + 1]) for k in (first, second)]
-
-    def parts(
-        self, of_first: NDArray[Any], of_second: NDArray[Any]
-    ) -> tuple[NDArray[Any], NDArray[Any]]:
-        return of_first[self._slices[0]], of_second[self._slices[1]]
+        self.size_of_first = starts[first + 1] - starts[first]
 
     def __call__(self, of_first: NDArray[Any], of_second: NDArray[Any]) -> NDArray[Any]:
-        return np.concatenate(self.parts(of_first, of_second))
+        return np.concatenate((of_first[self._slices[0]], of_second[self._slices[1]]))
 
 
 def _each_pair(starts: Sequence[int], problem: Callable[[_Join], Problem]) -> list[Problem]:

@@ -69,12 +69,14 @@ def solve_parts(
     *,
     same_kernel: bool,
     sign_of: Sequence[int | None] = (),
+    alone: bool = False,
 ) -> list[_core.Solution]:
     """Solve every problem with other bounds, one for each row of the store.
 
     Each starts from a solution of the same variables, or cold; ``same_kernel`` says that the
     gradients of these belong to this store. ``sign_of`` are held-out variables of C-SVC of whose
-    values only the signs are asked.
+    values only the signs are asked. ``alone``: no bit of a problem that starts cold, or from its
+    own solution, depends on the labels of rows that it holds out.
     """
     with _ClearErrors(store):
         return _core.solve_folds(
@@ -88,6 +90,7 @@ def solve_parts(
             shrinking=settings.shrinking,
             threads=settings.threads,
             sign_of=list(sign_of),
+            alone=alone,
         )
 
 

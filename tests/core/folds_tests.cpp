@@ -61,8 +61,8 @@ Problem on_all_rows(const Data& data, Kind kind, double C) {
   p.kink = kind == Kind::Svr ? 0.2 : 0.0;
   p.split = twice ? n : kind == Kind::NuSvc ? n / 2 : p.rows.size();
   if (p.split < p.size()) {
-    p.start.assign(p.size(), 0.0);
-    for (std::size_t v = 0; v < p.size(); ++v) p.start[v] = 0.45 * (p.lower[v] + p.upper[v]);
+    p.nu = twice ? 0.9 : 0.45;
+    set_nu_start(p);
   }
   return p;
 }

@@ -32,7 +32,7 @@ from onefit.kernels import Floats, Kernel
 from onefit.model_selection.splitting import Dealt, trained_share
 from onefit.report.progress import shown
 from onefit.seeding import Source
-from onefit.solver import solve
+from onefit.solver import solve, solve_parts
 
 T = TypeVar("T")
 
@@ -72,7 +72,12 @@ class CrossFit:
         progress: bool | None = False,
         *,
         certify: bool = False,
+        labels_only: bool = False,
     ) -> None:
+        """``labels_only``: nobody sees more of the rows that a fold holds out than their classes.
+
+        Otherwise no bit of their values may depend on their own labels, targets or weights.
+        """
         self.work: list[FoldWork] = []
         self.certify = certify
         self.full_work: FoldWork | None = None  # of the fit on all rows, where there was one
@@ -89,8 +94,9 @@ class CrossFit:
         self.problems = self.whole.problems
         share = trained_share(splits, self._n)
         largest = max(len(problem) for problem in self.problems)
-        self.strategy = choose(seeding, len(splits), largest, share)
         self._classifies = isinstance(self.machine, KernelClassifier)
+        self._alone = not (certify or (labels_only and self._classifies))
+        self.strategy = choose(seeding, len(splits), largest, share, labels_only=not self._alone)
         self.order = self.whole.order
         self.position = np.empty(self._n, dtype=np.int32)
         self.position[self.order] = np.arange(self._n, dtype=np.int32)
@@ -136,7 +142,7 @@ class CrossFit:
         begun: deque[Begun] = deque()
         folds = self._begin(begun)
         given = (self.problems, neighbours, self.strategy, self.settings)
-        for solved in solve_folds(folds, *given, n_folds=len(self.splits)):
+        for solved in solve_folds(folds, *given, n_folds=len(self.splits), alone=self._alone):
             while begun[0].error is not None:
                 yield self._failed(begun.popleft())
             fold = begun.popleft()
@@ -209,11 +215,15 @@ class CrossFit:
             if any(s.status != _core.Status.converged for s in solutions):
                 return solutions, model, values
             settings = replace(settings, tol=max(min(needed, settings.tol) / 10, TIGHTEST / 10))
-            problems = [
-                self.problems[k].with_bounds(fold.part.bounds).started(s.beta, s.gradient)
-                for k, s in zip(fold.part.problems, solutions, strict=True)
-            ]
-            further = solve(fold.store, problems, settings)
+            further = solve_parts(
+                fold.store,
+                [self.problems[k] for k in fold.part.problems],
+                [fold.part.bounds] * len(solutions),
+                solutions,
+                settings,
+                same_kernel=True,
+                alone=self._alone,
+            )
             solved.work.n_iter += sum(s.n_iter for s in further)
             if any(s.status != _core.Status.converged for s in further):
                 return solutions, model, values
@@ -252,13 +262,11 @@ class CrossFit:
         """Values of the test rows: of each pair, or of the function."""
         if self.kernel.matrix is not None:
             return values_from(self.kernel.matrix, training, model, test)
-        if len(solutions) == 1 and len(training.order) == self._n:
-            [solution], [problem], at = solutions, training.problems, self.position[test]
-            products = problem.linear[at] - solution.gradient[at]
-            values: Floats = model.factor * products + model.intercept[0]
-            return values.reshape(-1, 1)
+        # Sums over the training rows in their order: gradients of test rows would be rounded with
+        # their own labels in them.
         rows, queries = self.position[training.order], self.position[test]
-        products = _core.pair_products(store, rows, training.starts, model.coef, queries)
+        starts = training.starts if self._classifies else [0, len(rows), len(rows)]
+        products = _core.pair_products(store, rows, starts, model.coef, queries)
         return np.asarray(products + model.intercept)
 
 

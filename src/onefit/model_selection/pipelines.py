@@ -55,13 +55,17 @@ class Chain:
         splits: Sequence[Split],
         seeding: str,
         progress: bool | None = False,
+        *,
+        labels_only: bool = False,
     ) -> None:
+        """``labels_only``: nobody sees more of the rows that a fold holds out than their classes."""
         self.splits = splits
         self.work = [FoldWork() for _ in splits]
         self.full_work: FoldWork | None = None  # of the fit on all rows, where there was one
         self._pipeline = clone(pipeline)
         self._data = (X, y, params)
         self._seeding = seeding
+        self._labels_only = labels_only
         self._progress = progress
         self.starts: Starts | None = None
 
@@ -85,7 +89,9 @@ class Chain:
 
     def _starts(self) -> Starts | None:
         if self._seeding == "auto":
-            return Before(len(self._data[1]))
+            # The fold before knows the labels of the rows that this one holds out: where within the
+            # tolerance a fold ends must not depend on them, if anybody sees it.
+            return Before(len(self._data[1])) if self._labels_only else None
         strategy = STRATEGIES[self._seeding]
         if strategy.source is Source.NOTHING:
             return None
@@ -142,11 +148,24 @@ class ChainedFold:
         if starts is not None:
             entries -= starts.kernel_entries
             started, source = starts.start(self._number, train, rows, problems)
-        solutions = solve(store, list(started.values()), settings, forget=True, progress=progress)
+        warm = [
+            problem is not cold
+            for problem, cold in zip(started.values(), problems.values(), strict=True)
+        ]
+        solutions = solve(
+            store, list(started.values()), settings, forget=not any(warm), progress=progress
+        )
+        n_iter = sum(solution.n_iter for solution in solutions)
+        # Without a free row any offset between two values is right: that of a cold fit is wanted.
+        again = [k for k, s in enumerate(solutions) if warm[k] and not s.free_rows]
+        if again:
+            cold = [training.problems[k] for k in again]
+            for k, solution in zip(again, solve(store, cold, settings), strict=True):
+                solutions[k] = solution
+                n_iter += solution.n_iter
         entries += store.entries_evaluated
         if starts is not None:
             starts.remember(self._number, train, rows, problems, solutions)
             entries += starts.kernel_entries
-        n_iter = sum(solution.n_iter for solution in solutions)
         self._chain.work[self._number] = FoldWork(n_iter, source, entries, perf_counter() - began)
         return solutions

@@ -72,8 +72,12 @@ class ProcessFit(CrossFit):
         seeding: str,
         n_jobs: int | None,
         progress: bool | None = False,
+        *,
+        labels_only: bool = False,
     ) -> None:
-        super().__init__(estimator, X, y, sample_weight, splits, seeding, n_jobs, progress)
+        given = (estimator, X, y, sample_weight, splits, seeding, n_jobs, progress)
+        super().__init__(*given, labels_only=labels_only)
+        self._labels_only = labels_only
         self._processes = worker_processes(n_jobs, len(splits))
         self._seeding = self.strategy.name
         few = len(splits) < LEAST_FOLDS * self._processes
@@ -93,6 +97,7 @@ class ProcessFit(CrossFit):
                 [self.splits[number] for number in part],
                 self._seeding,
                 int(part[0]),
+                self._labels_only,
             )
             for part in parts
         )
@@ -135,13 +140,15 @@ def fit_batch(
     splits: Sequence[Split],
     seeding: str,
     first: int,
+    labels_only: bool,
 ) -> tuple[list[FittedFold], FoldWork | None]:
     """In a worker: the folds from the ``first`` on, and what a fit on all rows took."""
     fitted: list[FittedFold] = []
     with warnings.catch_warnings(record=True) as caught:
         # All of them: which are shown is for the parent's filters to say.
         warnings.simplefilter("always")
-        crossfit = CrossFit(machine, X, y, weights, splits, seeding, machine.n_jobs)
+        given = (machine, X, y, weights, splits, seeding, machine.n_jobs)
+        crossfit = CrossFit(*given, labels_only=labels_only)
         caught.clear()  # about the data: the parent has looked at them too
         for prepared in crossfit.fits():
             raised = [w.message for w in caught if isinstance(w.message, Warning)]

@@ -115,8 +115,8 @@ return_train_score, return_estimator, return_indices, error_score
         scikit-learn's keys. Its attribute ``ledger`` says what was reused and what was paid.
     """
     plain = not (verbose or return_train_score or return_estimator or return_indices)
-    ours = isinstance(estimator, KernelClassifier | SmoothSVC)
-    own = ours and quick.is_own_score(estimator, scoring)
+    ours = isinstance(estimator, KernelClassifier | SmoothSVC) or last_machine(estimator)
+    own = bool(ours) and quick.is_own_score(estimator, scoring)
     folds, cv, groups = _folds(
         estimator,
         X,
@@ -216,7 +216,7 @@ def cross_val_score(
     See :func:`cross_validate` for ``seeding``, ``certify`` and ``progress``.
     """
     # As scikit-learn does it: one score, under one name.
-    ours = isinstance(estimator, KernelMachine | SmoothMachine)
+    ours = isinstance(estimator, KernelMachine | SmoothMachine) or last_machine(estimator)
     if not (ours and quick.is_own_score(estimator, scoring)):
         scoring = {"score": check_scoring(estimator, scoring=scoring)}
     results = cross_validate(
@@ -333,7 +333,7 @@ def _folds(
     if smooth:
         return _smooth(estimator, X, y, splits, params or {}, progress, wanted), splits, None
     given, how = (estimator, X, y, splits, params or {}), (n_jobs, seeding, progress)
-    folds = _together(*given, *how, wanted, certify) if ours else _one_by_one(*given, *how)
+    folds = _together(*given, *how, wanted, certify) if ours else _one_by_one(*given, *how, wanted)
     if certify and folds is None:
         raise ValueError(
             "certify=True needs folds of different rows, and no params but sample_weight."
@@ -368,11 +368,13 @@ def _together(
     """The folds of a machine."""
     if set(params) - {"sample_weight"} or not can_share(machine, X, splits):
         return None
-    weights = params.get("sample_weight")
+    weights, labels_only = params.get("sample_weight"), wanted is Wanted.LABELS
     try:
         machine._validate_params()
         if worker_processes(n_jobs, len(splits)) > 1 and not certify:
-            return ProcessFit(machine, X, y, weights, splits, seeding, n_jobs, progress)
+            return ProcessFit(
+                machine, X, y, weights, splits, seeding, n_jobs, progress, labels_only=labels_only
+            )
         if (
             wanted is not Wanted.MODELS
             and not certify
@@ -383,7 +385,9 @@ def _together(
             if rows is not None:
                 return rows
         how = (seeding, n_jobs, progress)
-        return CrossFit(machine, X, y, weights, splits, *how, certify=certify)
+        return CrossFit(
+            machine, X, y, weights, splits, *how, certify=certify, labels_only=labels_only
+        )
     except (TypeError, ValueError):  # for scikit-learn to say, fold by fold
         return None
 
@@ -414,9 +418,11 @@ def _one_by_one(
     n_jobs: int | None,
     seeding: str,
     progress: bool | None,
+    wanted: Wanted,
 ) -> Chain | None:
     """The folds of a pipeline, in turn; None where they are to be fitted side by side."""
     n = _num_samples(X)
     if effective_n_jobs(n_jobs) > 1 or not all(are_different(train, n) for train, _ in splits):
         return None
-    return Chain(pipeline, X, y, params, splits, seeding, progress)
+    labels_only = wanted is Wanted.LABELS and is_classifier(pipeline)
+    return Chain(pipeline, X, y, params, splits, seeding, progress, labels_only=labels_only)
