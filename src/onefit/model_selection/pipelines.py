@@ -58,7 +58,7 @@ class Chain:
         *,
         labels_only: bool = False,
     ) -> None:
-        """``labels_only``: nobody sees more of the rows that a fold holds out than their classes."""
+        """``labels_only``: only the classes of held-out rows are asked for."""
         self.splits = splits
         self.work = [FoldWork() for _ in splits]
         self.full_work: FoldWork | None = None  # of the fit on all rows, where there was one
