@@ -23,6 +23,7 @@ from onefit.smooth.reduced import (
     random_set,
     random_sets_without,
     row_keys,
+    unchanged_without,
 )
 
 KernelLike = str | Callable[[Any, Any], Any]
@@ -129,6 +130,15 @@ class Selection:
     def without_each(self, keys: Keys) -> Callable[[int], Keys] | None:
         """The keys of the columns without one of the rows, where they need no selection."""
         return random_sets_without(keys, self._size) if self.reduced == "random" else None
+
+    def unchanged_without(self, keys: Keys) -> NDArray[np.bool_]:
+        """Rows without which the columns are the same, or lack those of that row.
+
+        An incremental set measures distances on all rows: without any of them it may be another.
+        """
+        if self.reduced == "random":
+            return unchanged_without(keys, self._size)
+        return np.full(len(keys), self.reduced is None)
 
     def choose(self, keys: Keys, kernel: KernelLike, of: Kernel | None, X: Any) -> Rows:
         """Rows of X, which have these keys."""

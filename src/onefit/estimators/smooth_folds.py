@@ -66,11 +66,12 @@ class SharedFits:
         """
         self._machine, self.X, self.y, self.weights = machine, X, y, weights
         self.n, self._n_folds = _num_samples(X), n_folds
+        positive = None if weights is None else np.maximum(weights, 0.0)
         self.kernel = resolved(
-            machine.kernel, machine.gamma, machine.coef0, machine.degree, X, weights
+            machine.kernel, machine.gamma, machine.coef0, machine.degree, X, positive
         )
         self._seed = machine._seed()
-        self._taken = np.arange(self.n) if weights is None else np.flatnonzero(weights > 0)
+        self._taken = np.arange(self.n) if positive is None else np.flatnonzero(positive)
         self._keys = np.empty(0, dtype=np.uint64)
         self._fixed = fixed_columns or machine.reduced is None
         # The keys of the columns of a fold.
@@ -94,7 +95,9 @@ class SharedFits:
         machine = self._machine
         if machine.kernel == "linear" and machine.reduced is None:
             return None
-        self._keys = machine._selection(self._seed).keys(machine.kernel, self.X)
+        used = self.X if len(self._taken) == self.n else _safe_indexing(self.X, self._taken)
+        self._keys = np.zeros(self.n, dtype=np.uint64)
+        self._keys[self._taken] = machine._selection(self._seed).keys(machine.kernel, used)
         self._whole_keys = self._keys[self._chosen(self._taken)]
         needed = {self._whole_keys.tobytes(): self._whole_keys}
         if not self._fixed:
@@ -138,7 +141,7 @@ class SharedFits:
         columns = self._features.columns
         if columns is None:
             return None
-        if self._fixed:
+        if self._machine.reduced is None:
             return np.isin(self._keys[columns], self._keys[rows])
         keys = self._whole_keys if number is None else self._choice(number)
         return np.isin(self._keys[columns], keys)
@@ -225,9 +228,8 @@ class SharedFits:
 
     def can_leave_rows_out_at_once(self) -> bool:
         """Whether leaving a row out changes nothing but that row, and one column at most."""
-        balanced = getattr(self._machine, "class_weight", None) == "balanced"
         several = len(self.parts) > 1 and any(len(p.rows) < len(self._taken) for p in self.parts)
-        if balanced or (several and self._machine.reduced is not None):
+        if self._is_balanced() or (several and self._machine.reduced is not None):
             return False
         return self._fixed or all(len(self._missing(row)) <= 1 for row in range(self.n))
 
@@ -237,6 +239,19 @@ class SharedFits:
         every = self._keys[self._features.columns]
         return np.flatnonzero(~np.isin(every, self._choice(number)))
 
+    def estimates_fits(self) -> NDArray[np.bool_]:
+        """Rows without which a fit has the kernel, weights and columns that an estimate takes."""
+        if not can_share(self._machine) or self._is_balanced():
+            return np.zeros(self.n, dtype=bool)
+        same = np.ones(self.n, dtype=bool)
+        if self._features.columns is not None:
+            selection = self._machine._selection(self._seed)
+            same[self._taken] = selection.unchanged_without(self._keys[self._taken])
+        return same
+
+    def _is_balanced(self) -> bool:
+        return getattr(self._machine, "class_weight", None) == "balanced"
+
     def left_out(self, part: Part, exact: bool = True) -> LeftOut:
         """Values of all rows of a function, each without it."""
         found = self._wholes[part.key]
@@ -244,13 +259,14 @@ class SharedFits:
         gone = np.full(len(rows), NOBODY, dtype=np.intp)
         columns = self._features.columns
         if columns is not None and self._fixed:
-            keys, codes, counts = np.unique(
-                self._keys[rows], return_inverse=True, return_counts=True
-            )
+            # All functions have the columns of a reduced set: one leaves with the last row of all.
+            among = rows if self._machine.reduced is None else self._taken
+            keys, counts = np.unique(self._keys[among], return_counts=True)
             mine = columns if found.columns is None else columns[found.columns]
             place = np.full(len(keys), NOBODY, dtype=np.intp)
             known = np.isin(self._keys[mine], keys)
             place[np.searchsorted(keys, self._keys[mine[known]])] = 1 + np.flatnonzero(known)
+            codes = np.searchsorted(keys, self._keys[rows])
             gone = np.where(counts[codes] == 1, place[codes], NOBODY)
         elif columns is not None:
             for k, row in enumerate(rows):

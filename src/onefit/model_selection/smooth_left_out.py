@@ -55,7 +55,12 @@ class SmoothLedger(LooLedger):
 
 @dataclass(frozen=True)
 class SmoothLooResult(LooResult):
-    """Of a smooth machine; ``exact`` also says which rows an estimate is exact for."""
+    """Of a smooth machine.
+
+    ``exact_rows`` are those whose value is that of a fit without the row, to the tolerance of fits,
+    also of an estimate. It names no row whose fit may have another kernel (``gamma="scale"``),
+    other weights (``class_weight="balanced"``), another reduced set or fewer classes.
+    """
 
     exact_rows: NDArray[np.bool_] | None = None
 
@@ -115,7 +120,6 @@ class _Rows:
         self.n_iter = np.zeros(self.n, dtype=np.int64)
         self.by = np.full(self.n, SettledBy.FULL_FIT, dtype=object)
         self.exact_rows = np.ones(self.n, dtype=bool)
-        self.converged = True
         self.predictions = np.full(self.n, None if is_classifier(machine) else np.nan, dtype=object)
 
     def full(self) -> None:
@@ -130,21 +134,22 @@ class _Rows:
         """All rows that leave all classes behind."""
         assert self.shared is not None
         rule = SettledBy.ESTIMATE if not exact else SettledBy.UPDATE
+        first_step = np.ones(self.n, dtype=bool)
         for number, part in enumerate(self.parts):
             left = self.shared.left_out(part, exact)
             moved = left.values != self.full_values[part.rows, number]
             self.values[part.rows, number] = left.values
             self.n_iter[part.rows] += left.n_iter
-            self.exact_rows[part.rows] &= left.first_step
             self.by[part.rows[moved]] = rule
-            self.converged &= bool(left.converged.all())
-        if exact:
-            several = ~self.exact_rows & (self.by == SettledBy.UPDATE)
-            self.by[several] = SettledBy.STEPS
-            self.exact_rows[:] = True
+            self.exact_rows[part.rows] &= left.converged
+            first_step[part.rows] &= left.first_step
         self._predict()
         if exact:
+            self.by[~first_step & (self.by == SettledBy.UPDATE)] = SettledBy.STEPS
             self.one_by_one(self._indispensable())
+        else:
+            self.exact_rows &= first_step & self.shared.estimates_fits()
+            self.exact_rows[self._indispensable()] = False
 
     def _indispensable(self) -> NDArray[np.intp]:
         """Rows without which a class is gone."""
@@ -172,6 +177,7 @@ class _Rows:
             except ValueError as error:
                 errors.append(error)
                 self.by[row], self.values[row] = SettledBy.FAILED, np.nan
+                self.exact_rows[row] = False
                 self.predictions[row] = None if is_classifier(self.machine) else np.nan
                 continue
             self.n_iter[row] = steps
@@ -198,7 +204,8 @@ class _Rows:
         if self.shared is not None:
             fold = self.shared.fold(row, train, test)
             steps = sum(s.n_iter for s in fold.model.solutions)
-            self.converged &= all(s.status is Status.CONVERGED for s in fold.model.solutions)
+            converged = all(s.status is Status.CONVERGED for s in fold.model.solutions)
+            self.exact_rows[row] = converged
             return fold.values, fold.model.attributes.get("classes_"), steps
         X, queries = _safe_indexing(self.X, train), _safe_indexing(self.X, test)
         if self.machine.kernel == "precomputed":
@@ -229,7 +236,7 @@ class _Rows:
             full_values=self._decision(self.full_values),
             decided_by=self.by,
             n_iter=self.n_iter,
-            exact=exact and self.converged,
+            exact=exact and bool((self.exact_rows | (self.by == SettledBy.FAILED)).all()),
             classifies=classifies,
             ledger=SmoothLedger(full, rows, self.by),
             own_values=OwnValues(self._own(self.values), self._own(self.full_values)),

@@ -101,6 +101,11 @@ class Whole:
         """Whether it can be had row by row."""
         return not isinstance(self.system, IterativeSystem) and not len(self.columns)
 
+    def is_solved_exactly(self) -> bool:
+        """Whether it is at its optimum, and its systems are solved up to rounding."""
+        converged = self.solution.status is Status.CONVERGED
+        return converged and not isinstance(self.system, IterativeSystem)
+
     def number(self, columns: Rows) -> Rows:
         """The numbers of coefficients among those that may leave."""
         return self._number[columns]

@@ -59,18 +59,24 @@ def left_out(whole: Whole, gone: Rows, exact: bool = True) -> LeftOut:
         np.ones(n, dtype=bool),
         np.ones(n, dtype=bool),
     )
+    # Of a machine that is at its optimum, with systems that are solved to rounding.
+    can_be_exact = whole.task.loss.piecewise and whole.is_solved_exactly()
+    risk = np.zeros(n)  # how much of the rounding of M̃ is in an estimate
     worst: list[tuple[float, int, Change]] = []
     for rows in _blocks(n, n + len(whole.columns)):
         factors, leaves, moved, pivots = _first_steps(solved, rows, gone[rows], whole)
-        found.values[rows] += moved[np.arange(len(rows)), rows]
+        steps = moved[np.arange(len(rows)), rows]
+        found.values[rows] += steps
         singular = pivots < SINGULAR
         found.n_iter[rows] = 1
         values = solved.solution.values + moved[:, :n]
         other = solved.task.loss.piece(values, solved.task.y) != solved.pieces
         other &= solved.task.c > 0
         other[np.arange(len(rows)), rows] = False
-        found.first_step[rows] = ~other.any(axis=1) & solved.task.loss.piecewise & ~singular
+        found.first_step[rows] = ~other.any(axis=1) & can_be_exact & ~singular
         if not exact:
+            with np.errstate(divide="ignore", invalid="ignore"):  # of singular systems, not named
+                risk[rows] = np.abs(steps) / pivots
             continue
         changes: dict[int, Change | None] = {}
         for k in np.flatnonzero(singular).tolist():
@@ -85,10 +91,29 @@ def left_out(whole: Whole, gone: Rows, exact: bool = True) -> LeftOut:
             change = changes.get(k, first)
             if change is not None:
                 worst.append((float(pivots[k]), int(rows[k]), change))
+    if not exact:
+        _withdraw_inexact(whole, solved, found, gone, risk)
     worst = sorted(worst, key=lambda item: item[0])[:CHECKED]
     if not all(_is_right(whole, solved, found, *item[1:], gone) for item in worst):
         return _one_by_one(whole, gone)
     return found
+
+
+def _withdraw_inexact(
+    whole: Whole, solved: Solved, found: LeftOut, gone: Rows, risk: Floats
+) -> None:
+    """Check first steps that count as exact against their data, those with most rounding first."""
+    named = np.flatnonzero(found.first_step)
+    right = 0
+    for row in named[np.argsort(-risk[named], kind="stable")]:
+        own = np.array([row])
+        factors, leaves, moved, _ = _first_steps(solved, own, gone[own], whole)
+        places = np.concatenate([own, solved.task.design.n + leaves[gone[own] != NOBODY]])
+        change = Change(factors[0, : len(places)], places, moved[0], 1, True)
+        found.first_step[row] = _is_right(whole, solved, found, int(row), change, gone)
+        right = right + 1 if found.first_step[row] else 0
+        if right == CHECKED:
+            return
 
 
 def _can_batch(whole: Whole) -> bool:

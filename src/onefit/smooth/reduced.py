@@ -112,6 +112,15 @@ def random_sets_without(keys: Keys, size: int | None) -> Callable[[int], Keys]:
     return without
 
 
+def unchanged_without(keys: Keys, size: int | None) -> NDArray[np.bool_]:
+    """Rows without which the random set of these rows is the same."""
+    order, codes, counts = np.unique(keys, return_inverse=True, return_counts=True)
+    now, then = (
+        automatic_size(n) if size is None else min(size, n) for n in (len(order), len(order) - 1)
+    )
+    return np.asarray((counts[codes] > 1) | ((codes >= now) & (now == then)))
+
+
 def random_set(keys: Keys, size: int | None) -> Rows:
     """RSVM: so many different rows, those with the smallest keys; by default as n grows."""
     order = in_order(keys)
