@@ -16,12 +16,15 @@ ALWAYS = 64 * MEGABYTE
 
 def budget_bytes(cache_size: str | float, n_rows: int) -> int:
     """Bytes for the kernel of `n_rows` rows: of a number of megabytes, or of "auto"."""
+    # Twice the size of the kernel leaves room for a solver's own copies of it.
+    return budget_for(cache_size, 8 * n_rows**2)
+
+
+def budget_for(cache_size: str | float, needed: int) -> int:
+    """Bytes for what `needed` bytes would be enough for."""
     if not isinstance(cache_size, str):
         return int(cache_size * MEGABYTE)
-    # Twice the size of the kernel leaves room for a solver's own copies of it.
-    if 8 * n_rows**2 <= ALWAYS:
-        return ALWAYS
-    return int(SHARE * available_bytes())
+    return ALWAYS if needed <= ALWAYS else int(SHARE * available_bytes())
 
 
 def available_bytes() -> int:

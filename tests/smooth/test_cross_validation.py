@@ -328,8 +328,8 @@ def test_what_fits_in_no_system_is_solved_by_conjugate_gradients(kernel, monkeyp
     expected = clone(machine).fit(X, y).decision_function(X)
     rows = leave_one_out(machine, X, y).decision_values
     estimates = leave_one_out(machine, X, y, method="approximate").decision_values
-    monkeypatch.setattr("onefit.estimators.smooth.budget_bytes", lambda size, n: 8 * 60 * 60)
-    monkeypatch.setattr("onefit.estimators.smooth_folds.budget_bytes", lambda size, n: 8 * 60 * 60)
+    for module in ("smooth", "smooth_folds"):
+        monkeypatch.setattr(f"onefit.estimators.{module}.budget_for", lambda size, n: 8 * 60 * 60)
     assert_allclose(machine.fit(X, y).decision_function(X), expected, atol=1e-7)
     assert_allclose(leave_one_out(machine, X, y).decision_values, rows, atol=1e-7)
     ours = leave_one_out(machine, X, y, method="approximate").decision_values

@@ -26,12 +26,12 @@ from onefit.estimators.base import HeldOut, MatrixLike, Prepared
 from onefit.estimators.smooth_features import Features, Selection, is_given, resolved, values_with
 from onefit.estimators.validation import QuickParameters, features_kept, training_data
 from onefit.kernels import BLOCK_BYTES, Floats, Kernel
-from onefit.memory import ALWAYS, budget_bytes
+from onefit.memory import ALWAYS, budget_for
 from onefit.smooth.design import Design, Rows
 from onefit.smooth.loss import Loss
 from onefit.smooth.newton import Solution, Status, Task, minimise
 from onefit.smooth.starts import start_of
-from onefit.smooth.systems import UPDATES, make_system
+from onefit.smooth.systems import UPDATES, bytes_of_system, make_system
 
 KERNEL_CONSTRAINTS: dict[str, Any] = {
     "kernel": [StrOptions({"linear", "poly", "rbf", "sigmoid", "precomputed"}), callable],
@@ -154,12 +154,14 @@ class SmoothMachine(QuickParameters):
             self.kernel, self.gamma, self.coef0, self.degree, used, _some(weights, taken)
         )
         keys, columns = self._columns(used, kernel, self._seed())
-        budget = budget_bytes(self.cache_size, len(taken))
+        width = used.shape[1] if columns is None else len(columns)
+        budget = budget_for(
+            self.cache_size, bytes_of_fit(self.update, len(taken), width, columns is not None)
+        )
         self._check_size(len(taken), columns, budget)
         features = Features(self.kernel, kernel, used, columns, self.intercept_scaling, budget)
         place = np.empty(n, dtype=np.intp)
         place[taken] = np.arange(len(taken))
-        width = used.shape[1] if columns is None else len(columns)
         thetas = np.zeros((len(parts), 1 + width))
         earlier = self._earlier(thetas.shape, None if columns is None else taken[columns])
         solutions = []
@@ -226,7 +228,7 @@ class SmoothMachine(QuickParameters):
         """A full kernel needs its matrix and its Hessian."""
         if columns is None or self.reduced is not None:
             return
-        needed = 8 * n * len(columns) + 16 * len(columns) ** 2
+        needed = bytes_of_fit(self.update, n, len(columns), True)
         if needed > max(budget, ALWAYS):
             raise MemoryError(
                 f"A kernel of {n} rows with all of them needs about {needed / 2**30:.1f} GB, more "
@@ -302,6 +304,11 @@ class SmoothMachine(QuickParameters):
             block = values_with(self.kernel, self._kernel_, _safe_indexing(X, part), given)
             values[part] = block @ self.dual_coef_.T + self.intercept_
         return values
+
+
+def bytes_of_fit(update: str, n: int, width: int, is_kernel: bool) -> int:
+    """What a fit has in memory beside X: kernel values, and a system with its factor."""
+    return (8 * n * width if is_kernel else 0) + bytes_of_system(update, n, 1 + width)
 
 
 def own_columns(keys: NDArray[np.uint64], columns: Rows | None, rows: Rows) -> Rows | None:

@@ -11,12 +11,18 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
-from onefit.estimators.smooth import Part, SmoothMachine, SmoothModel, own_columns
+from onefit.estimators.smooth import (
+    Part,
+    SmoothMachine,
+    SmoothModel,
+    bytes_of_fit,
+    own_columns,
+)
 from onefit.estimators.smooth_features import Features, is_given, resolved
 from onefit.kernels import Floats
-from onefit.memory import budget_bytes
+from onefit.memory import budget_for
 from onefit.smooth.design import Rows
-from onefit.smooth.folds import Rule, Whole
+from onefit.smooth.folds import Rule, Whole, bytes_of_influence
 from onefit.smooth.left_out import NOBODY, LeftOut, left_out
 from onefit.smooth.newton import Solution, Task
 from onefit.smooth.starts import start_of
@@ -77,7 +83,13 @@ class SharedFits:
         # The keys of the columns of a fold.
         self._choice: Callable[[int], NDArray[np.uint64]] = lambda number: self._whole_keys
         columns = self._all_columns(trains, each_row)
-        budget = budget_bytes(machine.cache_size, self.n)
+        width = X.shape[1] if columns is None else len(columns)
+        leaving = 0 if columns is None else width
+        budget = budget_for(
+            machine.cache_size,
+            bytes_of_fit(machine.update, self.n, width, columns is not None)
+            + bytes_of_influence(self.n, 1 + width, leaving),
+        )
         machine._check_size(self.n, columns, budget)
         self._features = Features(
             machine.kernel, self.kernel, X, columns, machine.intercept_scaling, budget

@@ -48,6 +48,12 @@ class Rule:
     budget: int  # bytes
 
 
+def bytes_of_influence(n: int, p: int, leaving: int, support: int | None = None) -> int:
+    """Of M̃ and what it is computed from: the design, or so many support vectors."""
+    size = n + leaving
+    return 8 * size * (2 * size + (2 * p if support is None else support))
+
+
 class Whole:
     """A machine on all rows of a task, with the columns of all folds."""
 
@@ -85,11 +91,10 @@ class Whole:
 
     def can_store_influence(self) -> bool:
         """Whether the matrix, and what it is computed from, fit."""
-        size, p = self.task.design.n + len(self.columns), self.task.design.p
-        # Beside it, two blocks of the smaller system's size, or the whole design.
-        beside = self.n_support if self._is_dual() and not len(self.columns) else 2 * p
+        n, p, leaving = self.task.design.n, self.task.design.p, len(self.columns)
+        support = self.n_support if self._is_dual() and not leaving else None
         known = not isinstance(self.system, IterativeSystem)
-        return known and 8 * size * (2 * size + beside) <= self.rule.budget
+        return known and bytes_of_influence(n, p, leaving, support) <= self.rule.budget
 
     def _is_dual(self) -> bool:
         """Whether the influence is computed from the support vectors."""

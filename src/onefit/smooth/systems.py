@@ -94,7 +94,7 @@ class PrimalSystem(System):
         self._rows = self._spread = self._inner = np.empty((0, 0))
 
     def cost(self, curvatures: Floats) -> float:
-        p = self._design.p
+        p = float(self._design.p)
         changes = int(np.count_nonzero(curvatures != self._at))
         active = int(np.count_nonzero(curvatures))
         if self._is_near(changes):
@@ -187,9 +187,10 @@ class DualSystem(System):
         self._schur: tuple[Floats, Floats] | None = None
 
     def cost(self, curvatures: Floats) -> float:
-        active, p = np.count_nonzero(curvatures), self._design.p
+        # Cubes of the rows of a large data set do not fit in 64 bits.
+        active, p = float(np.count_nonzero(curvatures)), float(self._design.p)
         if self._is_near(curvatures):
-            changes = np.count_nonzero(curvatures != self._at)
+            changes = float(np.count_nonzero(curvatures != self._at))
             return 2.0 * changes * active * active + changes * active * p
         return active * active * p + active**3 / 3
 
@@ -344,7 +345,7 @@ class IterativeSystem(System):
         self._active = design
 
     def cost(self, curvatures: Floats) -> float:
-        return 100.0 * np.count_nonzero(curvatures) * self._design.p
+        return 100.0 * float(np.count_nonzero(curvatures)) * self._design.p
 
     def move(self, curvatures: Floats) -> None:
         rows = np.flatnonzero(curvatures)
@@ -366,13 +367,19 @@ class IterativeSystem(System):
         return np.asarray(solved)
 
 
+def bytes_of_system(update: str, n: int, p: int) -> int:
+    """Of a system of this way and its factor."""
+    size = {"inverse": p, "dual": n}.get(update, min(n, p))
+    return 16 * size**2
+
+
 def make_system(update: str, design: Design, budget: int | None = None) -> System:
     """The way of this name; "none" and "auto" take the smaller system at every step.
 
-    Where the smaller one is larger than ``budget`` bytes, with its factor, it is never formed.
+    One that is larger than ``budget`` bytes, with its factor, is never formed.
     """
     smaller = min(design.n, design.p)
-    if budget is not None and 16 * smaller**2 > budget:
+    if budget is not None and bytes_of_system(update, design.n, design.p) > budget:
         return IterativeSystem(design)
     products = CONJUGATE_STEPS * SPARSE_PRODUCT * design.n * design.width
     if update in ("auto", "none") and design.is_sparse and products < smaller**3 / 3:
