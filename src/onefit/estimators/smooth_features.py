@@ -14,6 +14,7 @@ from sklearn.utils.validation import _num_samples
 from onefit.estimators.base import densify
 from onefit.kernels import Floats, Kernel, kernel_values, resolve_gamma
 from onefit.memory import MEGABYTE
+from onefit.smooth.blocks import slices
 from onefit.smooth.design import Design, EvaluatedDesign, Rows, StoredDesign
 from onefit.smooth.reduced import (
     Keys,
@@ -77,11 +78,14 @@ def values_with(kernel: KernelLike, of: Kernel | None, X: Any, columns: Any) -> 
     if of is not None:
         if sp.issparse(columns) != sp.issparse(X):
             X = sp.csr_array(X) if sp.issparse(columns) else X.toarray()
+        width = X.nnz / max(1, X.shape[0]) if sp.issparse(X) else X.shape[1]
         values = np.empty((X.shape[0], columns.shape[0]))
-        for part, block in kernel_values(X, columns, of):
-            if len(block) == len(values):
-                return block
-            values[part] = block
+        for rows in slices(X.shape[0], float(width) * columns.shape[0]):
+            whole = rows.stop - rows.start == X.shape[0]
+            for part, block in kernel_values(X if whole else X[rows], columns, of):
+                if len(block) == len(values):
+                    return block
+                values[rows][part] = block
         return values
     if not callable(kernel):
         return np.ascontiguousarray(X[:, columns])

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from onefit.kernels import Floats
 from onefit.memory import MEGABYTE
+from onefit.smooth import blocks
 
 Rows = NDArray[np.intp]
 
@@ -65,7 +66,7 @@ class Design(ABC):
 
     def values(self, theta: Floats, rows: Rows | None = None) -> Floats:
         """Aθ, of all or of some rows; θ may have several columns."""
-        parts = [phi @ theta[1:] for _, phi in self._blocks(rows)]
+        parts = [blocks.product(phi, theta[1:]) for _, phi in self._blocks(rows)]
         values: Floats = np.concatenate(parts) if len(parts) != 1 else np.asarray(parts[0])
         values += self.intercept * theta[0]
         return values
@@ -74,7 +75,7 @@ class Design(ABC):
         """Aᵀ times a vector (or several columns) of all or of some rows."""
         total = np.zeros((self.p, *factors.shape[1:]))
         for part, phi in self._blocks(rows):
-            total[1:] += phi.T @ factors[part]
+            total[1:] += blocks.product(phi.T, factors[part])
         total[0] = self.intercept * factors.sum(axis=0)
         return total
 
@@ -84,11 +85,11 @@ class Design(ABC):
         for sign, rows in ((1.0, weights > 0), (-1.0, weights < 0)):
             numbers = np.flatnonzero(rows)
             if len(numbers):
-                gram += sign * self._gram(numbers, np.abs(weights[numbers]))
+                self._add_gram(gram, numbers, np.abs(weights[numbers]), sign)
         return gram
 
-    def _gram(self, rows: Rows, weights: Floats) -> Floats:
-        gram = np.zeros((self.p, self.p))
+    def _add_gram(self, gram: Floats, rows: Rows, weights: Floats, sign: float) -> None:
+        first = np.zeros(self.p - 1)
         same = weights[0] if (weights == weights[0]).all() else None
         for part, phi in self._blocks(rows):
             w = weights[part]
@@ -97,17 +98,15 @@ class Design(ABC):
             if sp.issparse(phi):
                 scaled = phi.copy()
                 scaled.data *= np.repeat(w, np.diff(phi.indptr))
-                gram[1:, 1:] += (phi.T @ scaled).toarray()
+                gram[1:, 1:] += sign * (phi.T @ scaled).toarray()
             elif same is not None:
-                gram[1:, 1:] += same * (phi.T @ phi)
+                blocks.add_gram(gram[1:, 1:], phi, sign * same)
             else:
-                scaled = phi * np.sqrt(w)[:, None]
-                gram[1:, 1:] += scaled.T @ scaled
-            gram[0, 1:] += phi.T @ w
-        gram[0, 1:] *= self.intercept
+                blocks.add_gram(gram[1:, 1:], phi * np.sqrt(w)[:, None], sign)
+            first += phi.T @ w
+        gram[0, 1:] += sign * self.intercept * first
         gram[1:, 0] = gram[0, 1:]
-        gram[0, 0] = self.intercept**2 * weights.sum()
-        return gram
+        gram[0, 0] += sign * self.intercept**2 * weights.sum()
 
     def rows(self, rows: Rows) -> Floats:
         """Some rows of A as a dense array."""
@@ -119,10 +118,15 @@ class Design(ABC):
 
     def cross(self, rows: Rows, others: Rows) -> Floats:
         """Products of rows of A with others."""
-        phi, psi = self.features(rows), self.features(others)
-        products = phi @ psi.T
-        dense = products.toarray() if sp.issparse(products) else np.asarray(products)
-        return np.asarray(dense + self.intercept**2)
+        phi = self.features(rows)
+        if sp.issparse(phi):
+            products = (phi @ self.features(others).T).toarray()
+        elif rows is others:
+            products = blocks.gram(phi.T)
+        else:
+            products = blocks.product(phi, self.features(others).T)
+        products += self.intercept**2
+        return np.asarray(products)
 
     def _blocks(self, rows: Rows | None) -> Iterator[tuple[slice, Any]]:
         n = self.n if rows is None else len(rows)
@@ -155,7 +159,9 @@ class StoredDesign(Design):
     def values(self, theta: Floats, rows: Rows | None = None) -> Floats:
         if rows is not None:
             return super().values(theta, rows)
-        return np.asarray(self.phi @ theta[1:] + self.intercept * theta[0])
+        values: Floats = blocks.product(self.phi, theta[1:])
+        values += self.intercept * theta[0]
+        return values
 
     def sums(self, factors: Floats, rows: Rows | None = None) -> Floats:
         if rows is not None and 2 * len(rows) < self.n:
@@ -166,7 +172,7 @@ class StoredDesign(Design):
             factors = spread
         total = np.empty((self.p, *factors.shape[1:]))
         total[0] = self.intercept * factors.sum(axis=0)
-        total[1:] = self.phi.T @ factors
+        total[1:] = blocks.product(self.phi.T, factors)
         return total
 
 

@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onefit.kernels import Floats
+from onefit.smooth import blocks
 from onefit.smooth.design import Design, Rows
 from onefit.smooth.newton import Solution, Task
 from onefit.smooth.systems import System
@@ -161,7 +162,7 @@ class Solved:
         system = block[:, places]
         system[: len(rows)] *= change[:, None]
         system[np.arange(len(rows)), np.arange(len(rows))] += 1.0
-        factors = np.asarray(np.linalg.solve(system, right), dtype=np.float64)
+        factors = blocks.solve(system, right)
         return factors, places, factors @ block
 
     def _gradual(self, c: Floats, gone: Rows) -> Change:
@@ -195,7 +196,7 @@ class Solved:
                 ]
             )
             try:
-                solved = np.linalg.solve(system, targets)
+                solved = blocks.solve(system, targets)
             except np.linalg.LinAlgError:
                 break
             factors = np.concatenate([known, np.zeros(len(gone))])
@@ -230,7 +231,7 @@ class Solved:
             targets = np.concatenate(
                 [-change[rows] * task.design.values(step, rows), -(theta + step)[leaving]]
             )
-            factors = np.linalg.solve(matrix, targets)
+            factors = blocks.solve(matrix, targets)
             right = task.design.sums(factors[: len(rows)], rows)
             right[leaving] += factors[len(rows) :]
         refined = theta + step + system.solve(right)

@@ -21,10 +21,10 @@ from copy import copy
 from inspect import signature
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, lu_factor, lu_solve, solve_triangular
 from scipy.sparse.linalg import LinearOperator, cg
 
 from onefit.kernels import Floats
+from onefit.smooth import blocks
 from onefit.smooth.design import Design, Rows
 
 UPDATES = ("auto", "inverse", "dual", "none")
@@ -89,7 +89,7 @@ class PrimalSystem(System):
         self._design, self._updating = design, updating
         self._at = np.zeros(design.n)  # curvatures of the factorisation
         self._hessian: Floats | None = None
-        self._factor: tuple[Floats, bool] = (np.eye(0), True)
+        self._factor: blocks.Factor = (np.eye(0), True)
         self._changed: Rows = np.empty(0, dtype=np.intp)
         self._rows = self._spread = self._inner = np.empty((0, 0))
 
@@ -130,17 +130,17 @@ class PrimalSystem(System):
         if len(changes) == 0:
             return
         self._rows = self._design.rows(changes)
-        self._spread = cho_solve(self._factor, self._rows.T, check_finite=False)
-        inner = self._rows @ self._spread
+        self._spread = blocks.cholesky_solve(self._factor, self._rows.T)
+        inner = blocks.product(self._rows, self._spread)
         inner[np.diag_indices_from(inner)] += 1.0 / (curvatures - self._at)[changes]
         self._inner = inner
         self.updates += 1
 
     def solve(self, right: Floats) -> Floats:
-        solved: Floats = cho_solve(self._factor, right, check_finite=False)
+        solved = blocks.cholesky_solve(self._factor, right)
         if len(self._changed):
             # Rows that leave make it indefinite.
-            solved = solved - self._spread @ np.linalg.solve(self._inner, self._rows @ solved)
+            solved = solved - self._spread @ blocks.solve(self._inner, self._rows @ solved)
         return solved
 
     def settle(self, curvatures: Floats) -> None:
@@ -154,10 +154,8 @@ class PrimalSystem(System):
         rows = np.zeros((n + len(columns), p))
         rows[:n] = self._design.rows(np.arange(n))
         rows[n + np.arange(len(columns)), columns] = 1.0
-        half = solve_triangular(
-            self._factor[0], rows.T, lower=True, overwrite_b=True, check_finite=False
-        )
-        return np.asarray(half.T @ half)
+        half = blocks.half_solve(self._factor, rows.T)
+        return blocks.gram(half)
 
     def primal(self) -> PrimalSystem | None:
         return self
@@ -179,12 +177,12 @@ class DualSystem(System):
         self._design, self._updating = design, updating
         self._at: Floats | None = None  # curvatures of the factorisation
         self._base: Rows = np.empty(0, dtype=np.intp)
-        self._factor: tuple[Floats, bool] = (np.eye(0), True)
+        self._factor: blocks.Factor = (np.eye(0), True)
         self._now: Rows = self._base
         self._leaving: Rows = self._base  # positions in the base
         self._coming: Rows = self._base  # rows
         self._border = self._spread = np.empty((0, 0))
-        self._schur: tuple[Floats, Floats] | None = None
+        self._schur: Floats | None = None
 
     def cost(self, curvatures: Floats) -> float:
         # Cubes of the rows of a large data set do not fit in 64 bits.
@@ -230,12 +228,12 @@ class DualSystem(System):
         units[self._leaving, np.arange(len(self._leaving))] = 1.0
         border = np.hstack([self._design.cross(self._base, self._coming), units])
         self._border = border
-        self._spread = cho_solve(self._factor, border, check_finite=False)
-        schur = -border.T @ self._spread
+        self._spread = blocks.cholesky_solve(self._factor, border)
+        schur = -blocks.product(border.T, self._spread)
         size = len(self._coming)
         schur[:size, :size] += self._design.cross(self._coming, self._coming)
         schur[np.arange(size), np.arange(size)] += 1.0 / curvatures[self._coming]
-        self._schur = lu_factor(schur, check_finite=False)
+        self._schur = schur
         self.updates += 1
 
     def solve(self, right: Floats) -> Floats:
@@ -243,13 +241,13 @@ class DualSystem(System):
             if len(self._base) == 0:
                 return right.copy()
             products = self._design.values(right, self._base)
-            solved = cho_solve(self._factor, products, check_finite=False)
+            solved = blocks.cholesky_solve(self._factor, products)
             return np.asarray(right - self._design.sums(solved, self._base))
         products = self._design.values(right, self._base)
         rest = np.zeros((self._spread.shape[1], *right.shape[1:]))
         rest[: len(self._coming)] = self._design.values(right, self._coming)
-        solved = cho_solve(self._factor, products, check_finite=False)
-        border = lu_solve(self._schur, rest - self._border.T @ solved, check_finite=False)
+        solved = blocks.cholesky_solve(self._factor, products)
+        border = blocks.solve(self._schur, rest - self._border.T @ solved)
         solved = solved - self._spread @ border
         solved[self._leaving] = 0.0
         sums = self._design.sums(solved, self._base)
@@ -274,14 +272,11 @@ class DualSystem(System):
             influence[n + np.arange(len(columns)), n + np.arange(len(columns))] = 1.0
             products[:, n:] = influence[self._base, n:]
         if len(self._base):
-            half = solve_triangular(
-                self._factor[0], products, lower=True, overwrite_b=True, check_finite=False
-            )
-            influence -= half.T @ half
+            blocks.add_gram(influence, blocks.half_solve(self._factor, products), -1.0)
         return influence
 
 
-def _cholesky(matrix: Floats) -> tuple[Floats, bool]:
+def _cholesky(matrix: Floats) -> blocks.Factor:
     """The factor of a positive definite matrix; of a little more where rounding made it less.
 
     A Newton step with a larger matrix is a shorter one: it costs steps and not exactness.
@@ -289,8 +284,7 @@ def _cholesky(matrix: Floats) -> tuple[Floats, bool]:
     ridge = RIDGE * float(np.abs(np.diag(matrix)).max(initial=0.0))
     while True:
         try:
-            factor: tuple[Floats, bool] = cho_factor(matrix, lower=True, check_finite=False)
-            return factor
+            return blocks.cholesky(matrix)
         except np.linalg.LinAlgError:
             if not 0 < ridge < np.inf:
                 raise
