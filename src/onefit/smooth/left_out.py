@@ -34,6 +34,10 @@ CHECKED = 3
 # What is left of a row's system when it is smaller than this is mostly rounding.
 SINGULAR = 1e-6
 
+# Of a step over its pivot: what rounding leaves in the difference of a value and a step that may be
+# far larger, as where the target or the weight of the row is.
+ROUNDING = 100 * np.finfo(np.float64).eps
+
 NOBODY = -1  # no column leaves
 
 
@@ -67,7 +71,10 @@ def left_out(whole: Whole, gone: Rows, exact: bool = True) -> LeftOut:
         factors, leaves, moved, pivots = _first_steps(solved, rows, gone[rows], whole)
         steps = moved[np.arange(len(rows)), rows]
         found.values[rows] += steps
-        singular = pivots < SINGULAR
+        with np.errstate(divide="ignore", invalid="ignore"):  # of pivots that are singular anyway
+            risk[rows] = np.abs(steps) / pivots
+        lost = ROUNDING * risk[rows] > whole.rule.tol * np.maximum(1.0, np.abs(found.values[rows]))
+        singular = (pivots < SINGULAR) | lost
         found.n_iter[rows] = 1
         values = solved.solution.values + moved[:, :n]
         other = solved.task.loss.piece(values, solved.task.y) != solved.pieces
@@ -75,8 +82,6 @@ def left_out(whole: Whole, gone: Rows, exact: bool = True) -> LeftOut:
         other[np.arange(len(rows)), rows] = False
         found.first_step[rows] = ~other.any(axis=1) & can_be_exact & ~singular
         if not exact:
-            with np.errstate(divide="ignore", invalid="ignore"):  # of singular systems, not named
-                risk[rows] = np.abs(steps) / pivots
             continue
         changes: dict[int, Change | None] = {}
         for k in np.flatnonzero(singular).tolist():
