@@ -27,7 +27,7 @@ from onefit.estimators.smooth_features import Features, Selection, is_given, res
 from onefit.estimators.validation import QuickParameters, features_kept, training_data
 from onefit.kernels import BLOCK_BYTES, Floats, Kernel
 from onefit.memory import ALWAYS, budget_for
-from onefit.smooth.design import Design, Rows
+from onefit.smooth.design import Design, Rows, row_values
 from onefit.smooth.loss import Loss
 from onefit.smooth.newton import Solution, Status, Task, minimise
 from onefit.smooth.starts import start_of
@@ -295,14 +295,15 @@ class SmoothMachine(QuickParameters):
                 self, X, accept_sparse="csr", dtype=np.float64, order="C", reset=False
             )
         if not hasattr(self, "dual_coef_"):
-            return np.asarray(X @ self.coef_.T + self.intercept_)
+            return row_values(X, np.column_stack([self.intercept_, self.coef_]), 1.0)
         given = self.component_indices_ if self.kernel == "precomputed" else self.components_
         n, size = _num_samples(X), max(1, BLOCK_BYTES // (8 * len(self.component_indices_)))
         values = np.empty((n, len(self.intercept_)))
+        thetas = np.column_stack([self.intercept_, self.dual_coef_])
         for first in range(0, n, size):
             part = slice(first, min(first + size, n))
             block = values_with(self.kernel, self._kernel_, _safe_indexing(X, part), given)
-            values[part] = block @ self.dual_coef_.T + self.intercept_
+            values[part] = row_values(block, thetas, 1.0)
         return values
 
 

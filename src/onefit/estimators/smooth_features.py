@@ -15,7 +15,7 @@ from onefit.estimators.base import densify
 from onefit.kernels import Floats, Kernel, kernel_values, resolve_gamma
 from onefit.memory import MEGABYTE
 from onefit.smooth.blocks import slices
-from onefit.smooth.design import Design, EvaluatedDesign, Rows, StoredDesign
+from onefit.smooth.design import Design, EvaluatedDesign, Rows, StoredDesign, row_values
 from onefit.smooth.reduced import (
     Keys,
     distinct,
@@ -201,3 +201,10 @@ class Features:
             return values_with(self._kernel, self._of, block, given)
 
         return EvaluatedDesign(len(numbers), count, evaluate, self._intercept)
+
+    def values(self, rows: Rows, thetas: Floats) -> Floats:
+        """Values of some rows by functions with these coefficients, intercepts first."""
+        values = np.empty((len(rows), len(thetas)))
+        for part, phi in self.design(rows).blocks_of(None):
+            values[part] = row_values(phi, thetas, self._intercept)
+        return values

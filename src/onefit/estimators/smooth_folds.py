@@ -189,7 +189,7 @@ class SharedFits:
         parts, attributes = self._machine._parts(self.y[train], weights)
         parts = [replace(part, rows=train[part.rows]) for part in parts]
         thetas, solutions = self._thetas(parts, number, train)
-        values = self._features.design(test).values(thetas.T)
+        values = self._features.values(test, thetas)
         taken = train if weights is None else train[weights > 0]
         kept = self._kept(number, taken)
         if kept is None:

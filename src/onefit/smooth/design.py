@@ -66,7 +66,7 @@ class Design(ABC):
 
     def values(self, theta: Floats, rows: Rows | None = None) -> Floats:
         """Aθ, of all or of some rows; θ may have several columns."""
-        parts = [blocks.product(phi, theta[1:]) for _, phi in self._blocks(rows)]
+        parts = [blocks.product(phi, theta[1:]) for _, phi in self.blocks_of(rows)]
         values: Floats = np.concatenate(parts) if len(parts) != 1 else np.asarray(parts[0])
         values += self.intercept * theta[0]
         return values
@@ -74,7 +74,7 @@ class Design(ABC):
     def sums(self, factors: Floats, rows: Rows | None = None) -> Floats:
         """Aᵀ times a vector (or several columns) of all or of some rows."""
         total = np.zeros((self.p, *factors.shape[1:]))
-        for part, phi in self._blocks(rows):
+        for part, phi in self.blocks_of(rows):
             total[1:] += blocks.product(phi.T, factors[part])
         total[0] = self.intercept * factors.sum(axis=0)
         return total
@@ -91,7 +91,7 @@ class Design(ABC):
     def _add_gram(self, gram: Floats, rows: Rows, weights: Floats, sign: float) -> None:
         first = np.zeros(self.p - 1)
         same = weights[0] if (weights == weights[0]).all() else None
-        for part, phi in self._blocks(rows):
+        for part, phi in self.blocks_of(rows):
             w = weights[part]
             if sp.issparse(phi) and phi.nnz > DENSE_ENOUGH * phi.shape[0] * phi.shape[1]:
                 phi = phi.toarray()
@@ -112,7 +112,7 @@ class Design(ABC):
         """Some rows of A as a dense array."""
         block = np.empty((len(rows), self.p))
         block[:, 0] = self.intercept
-        for part, phi in self._blocks(rows):
+        for part, phi in self.blocks_of(rows):
             block[part, 1:] = phi.toarray() if sp.issparse(phi) else phi
         return block
 
@@ -128,7 +128,8 @@ class Design(ABC):
         products += self.intercept**2
         return np.asarray(products)
 
-    def _blocks(self, rows: Rows | None) -> Iterator[tuple[slice, Any]]:
+    def blocks_of(self, rows: Rows | None) -> Iterator[tuple[slice, Any]]:
+        """Places of all or of some rows, and their Φ, a block at a time."""
         n = self.n if rows is None else len(rows)
         size = max(1, int(BLOCK_BYTES / (8 * self.width)))
         contiguous = rows is None or (n == self.n and _is_range(rows))
@@ -199,6 +200,21 @@ class EvaluatedDesign(Design):
             return np.ascontiguousarray(self._evaluate(rows)[:, columns])
 
         return EvaluatedDesign(self.n, len(columns), evaluate, self.intercept)
+
+
+def row_values(phi: Any, thetas: Floats, intercept: float) -> Floats:
+    """Values of rows of Φ by each row of θ: those of equal rows are equal, wherever they are.
+
+    Products of BLAS round a row by its place among others.
+    """
+    if sp.issparse(phi):
+        values = np.asarray(phi @ thetas[:, 1:].T)
+    else:
+        values = np.empty((len(phi), len(thetas)))
+        for k, theta in enumerate(thetas):
+            np.einsum("ij,j->i", phi, theta[1:], out=values[:, k])
+    values += intercept * thetas[:, 0]
+    return values
 
 
 def _is_range(rows: Rows) -> bool:

@@ -219,7 +219,7 @@ class Whole:
         return self._spread(self._minimised(task, system, start[kept]), kept)
 
     def _minimised(self, task: Task, system: System, start: Floats) -> Solution:
-        return minimise(task, system, self.rule.tol, self.rule.max_iter, start)
+        return minimise(task, system, TIGHTER * self.rule.tol, self.rule.max_iter, start)
 
     def _spread(self, solution: Solution, kept: NDArray[np.intp]) -> Solution:
         theta = np.zeros(self.task.design.p)
