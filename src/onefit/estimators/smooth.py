@@ -27,7 +27,7 @@ from onefit.estimators.smooth_features import Features, Selection, is_given, res
 from onefit.estimators.validation import QuickParameters, features_kept, training_data
 from onefit.kernels import BLOCK_BYTES, Floats, Kernel
 from onefit.memory import ALWAYS, budget_for
-from onefit.smooth.design import Design, Rows, row_values
+from onefit.smooth.design import Design, Rows, quiet, row_values
 from onefit.smooth.loss import Loss
 from onefit.smooth.newton import Solution, Status, Task, minimise
 from onefit.smooth.starts import start_of
@@ -143,6 +143,7 @@ class SmoothMachine(QuickParameters):
     def _loss(self) -> Loss:
         """What is summed over the rows."""
 
+    @quiet()
     def _fitted(self, X: Any, y: NDArray[Any], weights: Floats | None) -> SmoothModel:
         parts, attributes = self._parts(y, weights)
         n = _num_samples(X)
@@ -284,6 +285,7 @@ class SmoothMachine(QuickParameters):
 
     # ---- prediction -----------------------------------------------------------------------------
 
+    @quiet()
     def _values(self, X: MatrixLike) -> Floats:
         """Values of every function."""
         check_is_fitted(self)

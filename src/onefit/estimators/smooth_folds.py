@@ -21,11 +21,12 @@ from onefit.estimators.smooth import (
 from onefit.estimators.smooth_features import Features, is_given, resolved
 from onefit.kernels import Floats
 from onefit.memory import budget_for
-from onefit.smooth.design import Rows
+from onefit.smooth.design import Rows, quiet
 from onefit.smooth.folds import Rule, Whole, bytes_of_influence
 from onefit.smooth.left_out import NOBODY, LeftOut, left_out
 from onefit.smooth.newton import Solution, Task
 from onefit.smooth.starts import start_of
+from onefit.smooth.systems import NOT_FINITE
 
 
 def can_share(machine: SmoothMachine) -> bool:
@@ -55,6 +56,7 @@ class _Whole:
 class SharedFits:
     """Fits of one machine to parts of one data set, each by an update of that to all of it."""
 
+    @quiet()
     def __init__(
         self,
         machine: SmoothMachine,
@@ -176,6 +178,7 @@ class SharedFits:
 
     # ---- folds ----------------------------------------------------------------------------------
 
+    @quiet()
     def full(self) -> tuple[Floats, int]:
         """Values of all rows by the fit to all of them, and the Newton steps that it took."""
         thetas, solutions = self._thetas(self.parts, None, np.arange(self.n))
@@ -183,6 +186,7 @@ class SharedFits:
         steps += sum(found.whole.solution.n_iter for found in self._wholes.values())
         return self._features.design().values(thetas.T), steps
 
+    @quiet()
     def fold(self, number: int, train: Rows, test: Rows) -> FittedFold:
         """The fit to these rows."""
         weights = None if self.weights is None else self.weights[train]
@@ -190,6 +194,8 @@ class SharedFits:
         parts = [replace(part, rows=train[part.rows]) for part in parts]
         thetas, solutions = self._thetas(parts, number, train)
         values = self._features.values(test, thetas)
+        if not np.isfinite(values).all():
+            raise ValueError(NOT_FINITE)
         taken = train if weights is None else train[weights > 0]
         kept = self._kept(number, taken)
         if kept is None:
@@ -264,6 +270,7 @@ class SharedFits:
     def _is_balanced(self) -> bool:
         return getattr(self._machine, "class_weight", None) == "balanced"
 
+    @quiet()
     def left_out(self, part: Part, exact: bool = True) -> LeftOut:
         """Values of all rows of a function, each without it."""
         found = self._wholes[part.key]
@@ -284,4 +291,7 @@ class SharedFits:
             for k, row in enumerate(rows):
                 missing = self._missing(int(row))
                 gone[k] = 1 + missing[0] if len(missing) else NOBODY
-        return left_out(found.whole, gone, exact)
+        left = left_out(found.whole, gone, exact)
+        if not np.isfinite(left.values).all():
+            raise ValueError(NOT_FINITE)
+        return left

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import _clone_parametrized, is_classifier
-from sklearn.exceptions import FitFailedWarning
+from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
@@ -223,6 +223,15 @@ class _Rows:
             predictions = predictions.astype(y.dtype if classifies else np.float64)
         elif not classifies:
             predictions = predictions.astype(np.float64)
+        unfinished = int(np.sum(~self.exact_rows & (self.by != SettledBy.FAILED)))
+        if exact and unfinished:
+            warnings.warn(
+                f"Newton's method did not converge without {unfinished} of {self.n} rows. Consider "
+                "pre-processing your data with StandardScaler or MinMaxScaler, or increase "
+                "max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
         share = seconds / max(1, int((self.by != SettledBy.FULL_FIT).sum()))
         rows = [
             FoldWork(int(steps), "all rows", 0, 0.0 if by is SettledBy.FULL_FIT else share)
@@ -236,7 +245,7 @@ class _Rows:
             full_values=self._decision(self.full_values),
             decided_by=self.by,
             n_iter=self.n_iter,
-            exact=exact and bool((self.exact_rows | (self.by == SettledBy.FAILED)).all()),
+            exact=exact and not unfinished,
             classifies=classifies,
             ledger=SmoothLedger(full, rows, self.by),
             own_values=OwnValues(self._own(self.values), self._own(self.full_values)),

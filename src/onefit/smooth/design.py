@@ -29,6 +29,9 @@ BLOCK_BYTES = 16 * MEGABYTE
 # entries takes about 5 ns, one of dense entries 0.03 ns.
 DENSE_ENOUGH = 0.08
 
+# Lengths between this and its inverse have squares.
+SAFE = 1e-140
+
 # Rows by which the length of a row is judged.
 LOOKED_AT = 64
 
@@ -49,8 +52,8 @@ class Design(ABC):
         """About the root mean square length of a row."""
         some = np.linspace(0, self.n - 1, min(self.n, LOOKED_AT)).astype(np.intp)
         phi = self.features(some)
-        squares = phi.multiply(phi).sum() if sp.issparse(phi) else float(np.sum(phi * phi))
-        return float(np.sqrt(self.intercept**2 + squares / len(some)))
+        entries = norm_of(phi.data if sp.issparse(phi) else phi.ravel())
+        return float(np.hypot(self.intercept, entries / np.sqrt(len(some))))
 
     @abstractmethod
     def features(self, rows: Any) -> Any:
@@ -200,6 +203,23 @@ class EvaluatedDesign(Design):
             return np.ascontiguousarray(self._evaluate(rows)[:, columns])
 
         return EvaluatedDesign(self.n, len(columns), evaluate, self.intercept)
+
+
+def quiet() -> np.errstate:
+    """Without warnings of overflows: whether results are finite is checked where they are used."""
+    return np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore")
+
+
+def norm_of(vector: Floats) -> float:
+    """The length of a vector, also where squares of its entries overflow or vanish."""
+    with quiet():
+        norm = float(np.linalg.norm(vector))
+    if SAFE < norm < 1 / SAFE:
+        return norm
+    largest = float(np.abs(vector).max(initial=0.0))
+    if not 0 < largest < np.inf:
+        return largest
+    return largest * float(np.linalg.norm(vector / largest))
 
 
 def row_values(phi: Any, thetas: Floats, intercept: float) -> Floats:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onefit.kernels import Floats
-from onefit.smooth.design import Design, Rows
+from onefit.smooth.design import Design, Rows, norm_of
 from onefit.smooth.influence import EvaluatedInfluence, Solved, StoredInfluence
 from onefit.smooth.newton import Solution, Status, Task, minimise
 from onefit.smooth.systems import (
@@ -173,7 +173,7 @@ class Whole:
             loss, slopes, curvatures = task.at(values)
             gradient = task.gradient(theta, slopes)
             gradient[gone] = 0.0
-            norm = float(np.linalg.norm(gradient))
+            norm = norm_of(gradient)
             if best is not None and not norm < 0.5 * best.gradient_norm:
                 break
             objective = 0.5 * float(theta @ theta) + float(loss.sum())
@@ -186,13 +186,11 @@ class Whole:
                 theta = solved.refined(self.system, theta, gradient, c, self._number[gone])
             except np.linalg.LinAlgError:
                 break
-        if best is None or not best.gradient_norm <= self._good_enough(best.theta):
+        if best is None:
             return None
-        return best
-
-    def _good_enough(self, theta: Floats) -> float:
-        """What rounding may leave of a gradient that is not shorter."""
-        return self.rule.tol * max(1.0, float(np.linalg.norm(theta)))
+        # What rounding may leave of a gradient that is not shorter.
+        good = best.gradient_norm <= self.rule.tol * task.rounded_size(best.theta)
+        return best if good else None
 
     def _followed(self, c: Floats, gone: NDArray[np.intp]) -> Solution:
         """Newton steps on the data, whose systems begin with that of all rows."""

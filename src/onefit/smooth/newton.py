@@ -4,20 +4,22 @@ r"""Newton's method with Armijo's rule for :math:`F(\theta) = \tfrac12\|\theta\|
 F is strongly convex: :math:`\|\theta - \theta^*\| \le \|\nabla F(\theta)\|`. So the stopping rule
 :math:`\|\nabla F\| \le tol \cdot \max(1/R, \|\theta\|)`, where R is the root mean square length of
 a row of A, bounds how far the coefficients are from those of the optimum, and R times that how far
-the values of a row are. On pieces of quadratic functions the method ends after finitely many steps.
+the values of a row are. Tiny weights keep θ far below 1/R: a bound of its length then takes the
+place of 1/R. On pieces of quadratic functions the method ends after finitely many steps.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 
 import numpy as np
 
 from onefit.kernels import Floats
-from onefit.smooth.design import Design
+from onefit.smooth.design import Design, norm_of
 from onefit.smooth.loss import Derivatives, Loss
-from onefit.smooth.systems import System
+from onefit.smooth.systems import NOT_FINITE, System
 
 # Armijo's rule asks for this share of what the slope promises.
 ARMIJO = 1e-4
@@ -25,6 +27,9 @@ SHORTEST = 2.0**-30
 
 # Smaller decreases than this share of F are lost in its rounding: steps are then taken as they are.
 ROUNDING = 1e-13
+
+# A step that was taken as it is and makes F larger by this share is taken back.
+WORSE = 1e-10
 
 # Where rounding ends the method, this counts as converged all the same.
 GOOD_ENOUGH = 1e-6
@@ -52,7 +57,18 @@ class Task:
 
     def size(self, theta: Floats) -> float:
         """What gradients are compared with."""
-        return max(1.0 / self.design.length, float(np.linalg.norm(theta)))
+        length = self.design.length
+        return max(min(1.0 / length, self.reach) if length > 0 else 0.0, norm_of(theta))
+
+    def rounded_size(self, theta: Floats) -> float:
+        """The same where rounding allows no more."""
+        return max(min(1.0, self.reach), norm_of(theta))
+
+    @cached_property
+    def reach(self) -> float:
+        """How far from 0 the optimum may be: with tiny weights all of it is below 1/R."""
+        slopes = self.loss.at(np.zeros_like(self.y), self.y).slope
+        return self.design.length * float(self.c @ np.abs(slopes))
 
     def gradient(self, theta: Floats, slopes: Floats) -> Floats:
         rows = np.flatnonzero(slopes)
@@ -81,13 +97,18 @@ def minimise(
     values = np.zeros(task.design.n) if start is None else task.design.values(theta)
     is_fresh = True  # the values are those of θ, and not sums of steps
     last = np.inf
+    before: Solution | None = None  # a step that is taken as it is
     n_iter = 0
     while True:
         loss, slopes, curvatures = task.at(values)
         gradient = task.gradient(theta, slopes)
-        norm = float(np.linalg.norm(gradient))
+        norm = norm_of(gradient)
         objective = 0.5 * float(theta @ theta) + float(loss.sum())
         size = task.size(theta)
+        if not np.isfinite(norm + objective + size + task.design.length):
+            raise ValueError(NOT_FINITE)
+        if before is not None and objective > before.objective * (1.0 + WORSE):
+            return before  # rounding has made the step a wrong one
         if norm <= tol * size and not is_fresh:
             # What steps have added up may hide a gradient: look again.
             values, is_fresh = task.design.values(theta), True
@@ -104,11 +125,19 @@ def minimise(
             if not np.isfinite(slope):
                 raise ValueError(NOT_FINITE)
             is_tiny = -slope <= ROUNDING * objective
-            if is_tiny and norm > 0.5 * last:
-                good = norm <= GOOD_ENOUGH * max(1.0, float(np.linalg.norm(theta)))
-                status = Status.CONVERGED if good else Status.STALLED
+            if is_tiny and not is_fresh:  # near the optimum, sums of steps are not exact enough
+                values, is_fresh = task.design.values(theta), True
+                continue
+            if is_tiny:
+                good = norm <= GOOD_ENOUGH * task.rounded_size(theta)
+                ended = Status.CONVERGED if good else Status.STALLED
+                if norm > 0.5 * last or slope > ROUNDING * objective:
+                    status = ended
         if status is not None:
             return Solution(theta, values, slopes, curvatures, norm, objective, n_iter, status)
+        before = None
+        if is_tiny:
+            before = Solution(theta, values, slopes, curvatures, norm, objective, n_iter, ended)
         along = task.design.values(step)
         share = 1.0 if is_tiny else _armijo(task, theta, values, step, along, objective, slope)
         theta = theta + share * step
@@ -139,9 +168,3 @@ def _armijo(
             return share
         share /= 2
     return share
-
-
-NOT_FINITE = (
-    "The objective or its derivatives are not finite. The input data may contain large values and "
-    "need to be preprocessed, or C is too large."
-)

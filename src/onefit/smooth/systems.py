@@ -47,6 +47,12 @@ TOLERANCE_OF_CG = "rtol" if "rtol" in signature(cg).parameters else "tol"
 SPARSE_PRODUCT = 20  # times as long as an operation in a product of dense matrices
 
 
+NOT_FINITE = (
+    "The objective or its derivatives are not finite. The input data may contain large values and "
+    "need to be preprocessed, or C is too large."
+)
+
+
 class System(ABC):
     """A way to solve the Newton systems of one machine."""
 
@@ -287,7 +293,7 @@ def _cholesky(matrix: Floats) -> blocks.Factor:
             return blocks.cholesky(matrix)
         except np.linalg.LinAlgError:
             if not 0 < ridge < np.inf:
-                raise
+                raise ValueError(NOT_FINITE) from None
             matrix = matrix + ridge * np.eye(len(matrix))
             ridge *= 100
 
