@@ -10,6 +10,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -30,6 +31,9 @@ namespace {
 
 // ---- arrays -------------------------------------------------------------------------------------
 
+// Rows and columns are numbered with 32-bit integers.
+constexpr std::size_t kMostNumbered = std::numeric_limits<std::int32_t>::max();
+
 template <class T>
 DenseView<T> view(const Matrix<T>& a) {
   return {a.data(), a.shape(0), a.shape(1)};
@@ -39,9 +43,19 @@ CsrView view(const Vector<double>& data, const Vector<std::int32_t>& indices,
              const Vector<std::int64_t>& indptr, std::size_t cols) {
   if (indptr.shape(0) == 0) throw std::invalid_argument("indptr is empty");
   const std::size_t rows = indptr.shape(0) - 1;
-  if (indptr.data()[rows] != static_cast<std::int64_t>(data.shape(0)) ||
-      indices.shape(0) != data.shape(0)) {
+  const std::int64_t* ends = indptr.data();
+  if (ends[0] != 0 || !std::is_sorted(ends, ends + rows + 1) ||
+      ends[rows] != static_cast<std::int64_t>(data.shape(0)) || indices.shape(0) != data.shape(0)) {
     throw std::invalid_argument("the parts of the CSR matrix do not fit together");
+  }
+  if (rows > kMostNumbered || cols > kMostNumbered) {
+    throw std::invalid_argument("rows and columns are numbered with 32 bits");
+  }
+  for (std::size_t e = 0; e < data.shape(0); ++e) {
+    const std::int32_t column = indices.data()[e];
+    if (column < 0 || static_cast<std::size_t>(column) >= cols) {
+      throw std::invalid_argument("column " + std::to_string(column) + " is not in the matrix");
+    }
   }
   return {data.data(), indices.data(), indptr.data(), rows, cols};
 }

@@ -126,9 +126,10 @@ def _csr_parts(X: Matrix) -> tuple[Floats, NDArray[np.int32], NDArray[np.int64],
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
+    stored = X.indptr[-1]  # arrays may be longer
     return (
-        np.ascontiguousarray(X.data, dtype=np.float64),
-        np.ascontiguousarray(X.indices, dtype=np.int32),
+        np.ascontiguousarray(X.data[:stored], dtype=np.float64),
+        np.ascontiguousarray(X.indices[:stored], dtype=np.int32),
         np.ascontiguousarray(X.indptr, dtype=np.int64),
         X.shape[1],
     )
@@ -136,8 +137,9 @@ def _csr_parts(X: Matrix) -> tuple[Floats, NDArray[np.int32], NDArray[np.int64],
 
 def _without_empty_columns(X: Matrix) -> Matrix:
     """X without the columns that store nothing: products and norms stay as they are."""
-    used, indices = np.unique(X.indices, return_inverse=True)
-    return sp.csr_array((X.data, indices, X.indptr), shape=(X.shape[0], len(used)))
+    stored = X.indptr[-1]  # arrays may be longer
+    used, indices = np.unique(X.indices[:stored], return_inverse=True)
+    return sp.csr_array((X.data[:stored], indices, X.indptr), shape=(X.shape[0], len(used)))
 
 
 def _only_support_columns(X: Matrix, support: Matrix) -> tuple[Matrix, Matrix]:

@@ -25,6 +25,7 @@ from onefit import _core
 from onefit.estimators.callbacks import CallbackSupportMixin, FitTask
 from onefit.estimators.validation import (
     QuickParameters,
+    check_sparse,
     features_kept,
     same_rows,
     training_data,
@@ -374,6 +375,7 @@ class KernelMachine(CallbackSupportMixin, QuickParameters):  # type: ignore[misc
 
     def _known_values(self, X: Any) -> Floats | None:
         """What is known of the rows that a fold held out, if these are they."""
+        check_sparse(X)
         held_out = vars(self).get("_held_out")
         return held_out.values if held_out is not None and held_out.is_for(X) else None
 

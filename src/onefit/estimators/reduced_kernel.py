@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from onefit.estimators.base import MatrixLike
 from onefit.estimators.smooth import KERNEL_CONSTRAINTS
 from onefit.estimators.smooth_features import Selection, resolved, values_with
+from onefit.estimators.validation import check_sparse
 from onefit.kernels import Floats
 
 
@@ -101,6 +102,7 @@ class ReducedKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         -------
         self : object
         """
+        check_sparse(X)
         X = validate_data(self, X, dtype=np.float64, order="C", accept_sparse="csr")
         kernel = resolved(self.kernel, self.gamma, self.coef0, self.degree, X)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
@@ -126,6 +128,7 @@ class ReducedKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         values : ndarray of shape (n_samples, n_components)
         """
         check_is_fitted(self)
+        check_sparse(X)
         X = validate_data(self, X, dtype=np.float64, order="C", accept_sparse="csr", reset=False)
         return values_with(self.kernel, self._kernel_, X, self.components_)
 

@@ -24,7 +24,12 @@ from sklearn.utils.validation import (
 
 from onefit.estimators.base import HeldOut, MatrixLike, Prepared
 from onefit.estimators.smooth_features import Features, Selection, is_given, resolved, values_with
-from onefit.estimators.validation import QuickParameters, features_kept, training_data
+from onefit.estimators.validation import (
+    QuickParameters,
+    check_sparse,
+    features_kept,
+    training_data,
+)
 from onefit.kernels import BLOCK_BYTES, Floats, Kernel
 from onefit.memory import ALWAYS, budget_for
 from onefit.smooth.design import Design, Rows, quiet, row_values
@@ -289,6 +294,7 @@ class SmoothMachine(QuickParameters):
     def _values(self, X: MatrixLike) -> Floats:
         """Values of every function."""
         check_is_fitted(self)
+        check_sparse(X)
         held_out: HeldOut | None = vars(self).get("_held_out")
         if held_out is not None and held_out.is_for(X):
             return held_out.values

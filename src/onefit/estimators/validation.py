@@ -72,8 +72,59 @@ def features_kept(estimator: BaseEstimator) -> Iterator[None]:
         raise
 
 
+def check_sparse(X: Any) -> None:
+    """Check the indices of a sparse matrix, which scipy takes on trust.
+
+    Conversions, sums of duplicates and kernels write where they point to, scipy's own too: nothing
+    may touch X before.
+    """
+    if not sp.issparse(X):
+        return
+    if X.format == "coo":
+        coords = X.coords if hasattr(X, "coords") else (X.row, X.col)  # scipy 1.13 and older ones
+        for axis, (index, size) in enumerate(zip(coords, X.shape, strict=True)):
+            _check_indices(X, f"index along axis {axis}", index, size)
+            if len(index) != len(X.data):
+                raise _broken(
+                    X,
+                    f"{len(index)} indices and {len(X.data)} values are stored",
+                    "as many of both",
+                )
+    elif X.format in ("csr", "csc", "bsr"):
+        blocks = X.blocksize if X.format == "bsr" else (1, 1)
+        rows, columns = X.shape[0] // blocks[0], X.shape[1] // blocks[1]
+        along, across = (columns, rows) if X.format == "csc" else (rows, columns)
+        indptr, stored = X.indptr, min(len(X.indices), len(X.data))
+        if len(indptr) != along + 1:
+            raise _broken(X, f"indptr has {len(indptr)} entries", f"{along + 1} of them")
+        if indptr[0] != 0:
+            raise _broken(X, f"indptr begins with {indptr[0]}", "0 there")
+        if (indptr[1:] < indptr[:-1]).any():
+            raise _broken(X, "indptr falls", "entries that never do")
+        if indptr[-1] > stored:
+            raise _broken(
+                X, f"indptr ends with {indptr[-1]}", f"at most {stored}, the values stored"
+            )
+        _check_indices(X, "index", X.indices[: indptr[-1]], across)
+
+
+def _check_indices(X: Any, what: str, indices: Any, size: int) -> None:
+    if len(indices) == 0:
+        return
+    smallest, largest = indices.min(), indices.max()
+    if not (smallest >= 0 and largest < size):
+        wrong = largest if smallest >= 0 else smallest
+        raise _broken(X, f"{what} {wrong} is out of range", f"0 to {size - 1}")
+
+
+def _broken(X: Any, wrong: str, allowed: str) -> ValueError:
+    kind = f"{X.format.upper()} matrix of shape {X.shape}"
+    return ValueError(f"X is not a valid {kind}: {wrong}; allowed is {allowed}.")
+
+
 def training_data(machine: Any, X: Any, y: Any) -> tuple[Any, Any]:
     """X and y as arrays; with a callable kernel X may be anything that has a length."""
+    check_sparse(X)
     if machine.kernel == "precomputed" and sp.issparse(X):
         raise TypeError("Sparse precomputed kernels are not supported.")
     if callable(machine.kernel):

@@ -24,6 +24,7 @@ from onefit.estimators.classification import KernelClassifier
 from onefit.estimators.given import Split
 from onefit.estimators.smooth import SmoothMachine
 from onefit.estimators.smooth_svc import SmoothSVC
+from onefit.estimators.validation import check_sparse
 from onefit.kernels import Kernel
 from onefit.loo.checks import is_inner_product
 from onefit.model_selection import at_once, quick
@@ -314,6 +315,7 @@ def _folds(
     None where that cannot be, and scikit-learn does it all. Also the cv and the groups to give it:
     a splitter is asked once, because the next time it may draw other folds or have none left.
     """
+    check_sparse(X)
     if seeding != "auto" and seeding not in STRATEGIES:
         allowed = ", ".join(repr(name) for name in ("auto", *STRATEGIES))
         raise ValueError(f"seeding must be one of {allowed}; got {seeding!r}.")

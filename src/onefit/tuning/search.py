@@ -24,7 +24,7 @@ from sklearn.utils.parallel import Parallel
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from onefit.estimators.base import KernelMachine
-from onefit.estimators.validation import QuickParameters
+from onefit.estimators.validation import QuickParameters, check_sparse
 from onefit.model_selection.pipelines import last_machine
 from onefit.model_selection.processes import worker_processes
 from onefit.report.progress import is_shown
@@ -185,6 +185,7 @@ class SharedSearch(QuickParameters):
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
         """Run all candidates; see scikit-learn's class."""
+        check_sparse(X)
         if isinstance(self.seeding, str) and self.seeding in STRATEGIES.keys() - set(SEEDINGS):
             raise ValueError(
                 f"seeding={self.seeding!r} is one of cross_validate, where folds start from one "
