@@ -10,6 +10,9 @@ SHARE = 0.5
 
 MEGABYTE = 1 << 20
 
+# More than any machine has, and what the core can count.
+MOST_BYTES = 1 << 62
+
 # What every machine can spare: asking for the free memory takes longer than small fits do.
 ALWAYS = 64 * MEGABYTE
 
@@ -23,7 +26,8 @@ def budget_bytes(cache_size: str | float, n_rows: int) -> int:
 def budget_for(cache_size: str | float, needed: int) -> int:
     """Bytes for what `needed` bytes would be enough for."""
     if not isinstance(cache_size, str):
-        return int(cache_size * MEGABYTE)
+        # As a float: a number of NumPy's may overflow. Nobody has more than can be addressed.
+        return int(min(float(cache_size) * MEGABYTE, float(MOST_BYTES)))
     return ALWAYS if needed <= ALWAYS else int(SHARE * available_bytes())
 
 

@@ -105,6 +105,8 @@ def epsilon_svr(y: Floats, bounds: Floats, epsilon: float, unit: float) -> Probl
 def unit_of_tube(epsilon: float, tol: float) -> float:
     """A unit, next to 1, in which ε is a float32, as the solver keeps it; 1 where tol hides it."""
     rounded = float(np.float32(epsilon))
+    if rounded < np.finfo(np.float32).tiny:  # no float32 has the digits of so small a tube
+        return 1.0
     return epsilon / rounded if abs(epsilon - rounded) > 1e-3 * tol else 1.0
 
 

@@ -24,6 +24,9 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, validate_dat
 from onefit import _core
 from onefit.estimators.callbacks import CallbackSupportMixin, FitTask
 from onefit.estimators.validation import (
+    LARGEST_DEGREE,
+    MOST_ITERATIONS,
+    MOST_THREADS,
     QuickParameters,
     check_sparse,
     features_kept,
@@ -133,15 +136,15 @@ class KernelMachine(CallbackSupportMixin, QuickParameters):  # type: ignore[misc
             StrOptions({"linear", "poly", "rbf", "sigmoid", "precomputed"}),
             callable,
         ],
-        "degree": [Interval(Integral, 0, None, closed="left")],
+        "degree": [Interval(Integral, 0, LARGEST_DEGREE, closed="both")],
         "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left")],
         "coef0": [Interval(Real, None, None, closed="neither")],
         "tol": [Interval(Real, 0.0, None, closed="neither")],
         "shrinking": ["boolean"],
         "cache_size": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],
         "verbose": ["verbose"],
-        "max_iter": [Interval(Integral, -1, None, closed="left")],
-        "n_jobs": [Integral, None],
+        "max_iter": [Interval(Integral, -1, MOST_ITERATIONS, closed="both")],
+        "n_jobs": [Interval(Integral, None, MOST_THREADS, closed="right"), None],
     }
 
     kernel: str | Callable[[Any, Any], Any]
@@ -290,7 +293,7 @@ class KernelMachine(CallbackSupportMixin, QuickParameters):  # type: ignore[misc
             tol=float(self.tol),
             max_iter=int(self.max_iter),
             shrinking=bool(self.shrinking),
-            threads=effective_n_jobs(n_jobs or self.n_jobs),
+            threads=min(effective_n_jobs(n_jobs or self.n_jobs), MOST_THREADS),
         )
 
     def _resolve_kernel(self, X: Any) -> Kernel | None:

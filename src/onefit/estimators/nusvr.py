@@ -130,7 +130,7 @@ class NuSVR(KernelRegressor):
         self.n_jobs = n_jobs
 
     def _bounds(self, weights: Floats) -> Floats:
-        bounds: Floats = self.C * weights
+        bounds: Floats = float(self.C) * weights
         if not np.isfinite(bounds.sum()):
             raise ValueError(
                 f"C={self.C} times the weights of the samples overflows; NuSVR needs a finite C."

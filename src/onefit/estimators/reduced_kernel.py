@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import (
-    BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
     _fit_context,
@@ -19,11 +18,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from onefit.estimators.base import MatrixLike
 from onefit.estimators.smooth import KERNEL_CONSTRAINTS
 from onefit.estimators.smooth_features import Selection, resolved, values_with
-from onefit.estimators.validation import check_sparse
+from onefit.estimators.validation import QuickParameters, check_sparse
 from onefit.kernels import Floats
 
 
-class ReducedKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # fmt: skip
+class ReducedKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, QuickParameters):  # type: ignore[misc]  # fmt: skip
     """Kernel values with a few chosen rows, as features.
 
     The reduced set of RSVM ("random") or IRSVM ("incremental") for pipelines of your own:

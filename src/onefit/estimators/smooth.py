@@ -25,6 +25,7 @@ from sklearn.utils.validation import (
 from onefit.estimators.base import HeldOut, MatrixLike, Prepared
 from onefit.estimators.smooth_features import Features, Selection, is_given, resolved, values_with
 from onefit.estimators.validation import (
+    LARGEST_DEGREE,
     QuickParameters,
     check_sparse,
     features_kept,
@@ -38,9 +39,12 @@ from onefit.smooth.newton import Solution, Status, Task, minimise
 from onefit.smooth.starts import start_of
 from onefit.smooth.systems import UPDATES, bytes_of_system, make_system
 
+# A number whose square is finite.
+LARGEST_SQUARED = 1e150
+
 KERNEL_CONSTRAINTS: dict[str, Any] = {
     "kernel": [StrOptions({"linear", "poly", "rbf", "sigmoid", "precomputed"}), callable],
-    "degree": [Interval(Integral, 0, None, closed="left")],
+    "degree": [Interval(Integral, 0, LARGEST_DEGREE, closed="both")],
     "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left")],
     "coef0": [Interval(Real, None, None, closed="neither")],
     "n_components": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
@@ -88,7 +92,7 @@ class SmoothMachine(QuickParameters):
         "beta": [Interval(Real, 0.0, None, closed="neither"), None],
         "reduced": [StrOptions({"random", "incremental"}), None],
         "update": [StrOptions(set(UPDATES))],
-        "intercept_scaling": [Interval(Real, 0.0, None, closed="neither")],
+        "intercept_scaling": [Interval(Real, 0.0, LARGEST_SQUARED, closed="right")],
         "tol": [Interval(Real, 0.0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "cache_size": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither")],

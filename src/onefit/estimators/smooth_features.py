@@ -13,7 +13,7 @@ from sklearn.utils.validation import _num_samples
 
 from onefit.estimators.base import densify
 from onefit.kernels import Floats, Kernel, kernel_values, resolve_gamma
-from onefit.memory import MEGABYTE
+from onefit.memory import budget_bytes
 from onefit.smooth.blocks import slices
 from onefit.smooth.design import Design, EvaluatedDesign, Rows, StoredDesign, row_values
 from onefit.smooth.reduced import (
@@ -119,7 +119,7 @@ class Selection:
         self.reduced, self.seed = reduced, seed
         self._most_rows = MOST_ROWS
         if not isinstance(cache_size, str):
-            self._most_rows = max(LEAST_ROWS, int(cache_size * MEGABYTE / (8 * LIKELY_COLUMNS)))
+            self._most_rows = max(LEAST_ROWS, budget_bytes(cache_size, 0) // (8 * LIKELY_COLUMNS))
         self._size = None if isinstance(size, str) else int(size)
         self._threshold, self._batch_size, self._failures = threshold, batch_size, failures
 

@@ -89,7 +89,7 @@ class SVR(KernelRegressor):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **KernelRegressor._parameter_constraints,
         "C": [Interval(Real, 0.0, None, closed="right")],
-        "epsilon": [Interval(Real, 0.0, None, closed="left")],
+        "epsilon": [Interval(Real, 0.0, LARGEST_TARGET, closed="both")],
     }
 
     def __init__(
@@ -125,8 +125,6 @@ class SVR(KernelRegressor):
         return bounds_of_rows(self.C / self._unit, weights)
 
     def _problem(self, y: Floats, bounds: Floats) -> Problem:
-        if self.epsilon > LARGEST_TARGET:
-            raise ValueError(f"epsilon={self.epsilon} is too large; at most {LARGEST_TARGET:g}.")
         return epsilon_svr(y, bounds, float(self.epsilon), self._unit)
 
     def _function(self, solution: _core.Solution) -> tuple[Floats, float, dict[str, Any]]:

@@ -7,8 +7,10 @@ checks are known to let pass, and leave everything else to them.
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from numbers import Real
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -16,6 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.validation import _num_samples, validate_data
 
 from onefit import _core
@@ -26,6 +29,10 @@ _MOST_VALID = 10_000
 # The names of the parameters of a class, and the constructor that they were read from.
 _names: WeakKeyDictionary[type, tuple[Any, list[str]]] = WeakKeyDictionary()
 _PLAIN_TYPES = frozenset((str, int, float, bool, type(None)))
+
+# What the core counts with 32 and with 64 bits.
+LARGEST_DEGREE = MOST_THREADS = int(np.iinfo(np.int32).max)
+MOST_ITERATIONS = int(np.iinfo(np.int64).max)
 
 
 class QuickParameters(BaseEstimator):  # type: ignore[misc]
@@ -43,15 +50,31 @@ class QuickParameters(BaseEstimator):  # type: ignore[misc]
         values = [getattr(self, name) for name in self._parameter_constraints]
         types = list(map(type, values))
         if not _PLAIN_TYPES.issuperset(types):
+            self._check_numbers(values)
             super()._validate_params()
             return
         # With the types: True, 1 and 1.0 are equal but not equally valid.
         key = (type(self), *values, *types)
         if key not in _valid:
+            self._check_numbers(values)
             super()._validate_params()
             if len(_valid) >= _MOST_VALID:
                 _valid.clear()
             _valid.add(key)
+
+    def _check_numbers(self, values: list[Any]) -> None:
+        """Checks that numbers are ones that scikit-learn's checks, and a float, can hold."""
+        for name, value in zip(self._parameter_constraints, values, strict=True):
+            if not isinstance(value, Real):
+                continue
+            known = isinstance(value, int | float | np.number | np.bool_)
+            if known and not (isinstance(value, int) and abs(value) > sys.float_info.max):
+                continue
+            got = repr(value) if not known else f"an integer of {int(value).bit_length()} bits"
+            raise InvalidParameterError(
+                f"The {name!r} parameter of {type(self).__name__} must be a number of Python or "
+                f"NumPy of at most {sys.float_info.max:.3g}. Got {got} instead."
+            )
 
 
 @contextmanager
