@@ -143,6 +143,7 @@ NB_MODULE(_core, m) {
       .def(
           "__init__",
           [](Kernel* self, KernelKind kind, double gamma, double coef0, int degree) {
+            if (degree < 0) throw std::invalid_argument("degree is negative");
             new (self) Kernel{kind, gamma, coef0, degree};
           },
           "kind"_a, "gamma"_a = 1.0, "coef0"_a = 0.0, "degree"_a = 3);
@@ -228,15 +229,19 @@ NB_MODULE(_core, m) {
             if (row < 0 || static_cast<std::size_t>(row) >= store.size()) {
               throw std::out_of_range("row " + std::to_string(row) + " is not in the store");
             }
-            const HeldRow held = store.hold(row, store.blocks(0, store.size()), {}, 1);
             auto* copy = new float[store.size()];
-            for (std::size_t first = 0; first < store.size();) {
-              const Run run = store.run(first, store.size());
-              std::copy_n(held.block(run.block) + run.offset, run.length, copy + first);
-              first += run.length;
-            }
             const nb::capsule owner(copy,
                                     [](void* p) noexcept { delete[] static_cast<float*>(p); });
+            {
+              // Another thread may be evaluating the row, and need the GIL for it.
+              const nb::gil_scoped_release release;
+              const HeldRow held = store.hold(row, store.blocks(0, store.size()), {}, 1);
+              for (std::size_t first = 0; first < store.size();) {
+                const Run run = store.run(first, store.size());
+                std::copy_n(held.block(run.block) + run.offset, run.length, copy + first);
+                first += run.length;
+              }
+            }
             return nb::ndarray<nb::numpy, float, nb::ndim<1>>(copy, {store.size()}, owner);
           },
           "row"_a, "A copy of one kernel row.")

@@ -35,6 +35,12 @@ inline void check_rows(const KernelStore& store, std::span<const std::int32_t> r
   check_rows(store.size(), rows);
 }
 
+inline void check_is_of(const Solution& solution, const Problem& problem) {
+  if (solution.beta.size() != problem.size() || solution.gradient.size() != problem.size()) {
+    throw std::invalid_argument("a solution has other variables than its problem");
+  }
+}
+
 // The problems of a list, which the caller holds: they stay where they are. And what a solver is
 // told (bindings_problems.cpp).
 using Problems = nb::typed<nb::list, Problem>;

@@ -26,7 +26,7 @@ template <class Call>
 bool ask(std::optional<nb::python_error>& raised, const Call& call) {
   const nb::gil_scoped_acquire gil;
   try {
-    return nb::cast<bool>(call());
+    return is_true(call());
   } catch (nb::python_error& error) {
     raised.emplace(std::move(error));
     return true;
@@ -133,10 +133,10 @@ void solve_cells_from_python(const nb::typed<nb::list, KernelStore>& stores,
                              double tightest, double tol, std::int64_t max_iter, bool shrinking,
                              std::size_t threads, bool cold, nb::object finished) {
   const std::size_t count = stores.size();
-  if (bounds.size() != count || factors.size() != count || queries.size() != count ||
-      codes.size() != count) {
+  if (problems.size() != count || bounds.size() != count || factors.size() != count ||
+      queries.size() != count || codes.size() != count) {
     throw std::invalid_argument(
-        "stores, bounds, factors, queries and codes have different lengths");
+        "stores, problems, bounds, factors, queries and codes have different lengths");
   }
   std::vector<Line> lines;
   std::vector<Vector<double>> of_rows;  // as long as they are used

@@ -136,7 +136,7 @@ std::tuple<Numbers<std::int32_t>, std::vector<std::size_t>, std::vector<double>>
     throw std::invalid_argument("starts does not fit to the store");
   }
   if (solved.n_problems() != (starts.size() - 1) * (starts.size() - 2) / 2 ||
-      first + sizes.size() > solved.n_folds()) {
+      first > solved.n_folds() || sizes.size() > solved.n_folds() - first) {
     throw std::invalid_argument("there must be a solution for each fold and pair");
   }
   check_sizes(sizes, queries.shape(0));

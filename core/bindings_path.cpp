@@ -67,9 +67,7 @@ std::unique_ptr<FoldPaths> fold_paths(KernelStore& store, const Problem& problem
                                       const Solution& solution, std::size_t bytes, double products,
                                       PathMemory& memory) {
   check_rows(store, problem.rows);
-  if (solution.beta.size() != problem.size() || solution.gradient.size() != problem.size()) {
-    throw std::invalid_argument("the solution needs an entry for each variable");
-  }
+  check_is_of(solution, problem);
   PythonInterrupt interrupt{nb::object(nb::none())};
   std::unique_ptr<FoldPaths> paths;
   {
@@ -129,13 +127,8 @@ void bind_paths(nb::module_& m) {
 
   nb::class_<PathMemory>(m, "PathMemory", "Memory of the paths of several problems.")
       .def(nb::init<>())
-      .def(
-          "clear",
-          [](PathMemory& memory) {
-            memory.kept.clear();
-            memory.scratch.clear();
-          },
-          "Takes the memory from paths that are there, for others.");
+      .def("clear", &PathMemory::clear,
+           "Takes the memory from paths that are there, for others: these are not available then.");
 
   nb::class_<FoldPaths>(m, "FoldPaths",
                         "Paths on which the rows of a fold leave the solution on all rows.")

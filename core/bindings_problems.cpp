@@ -134,9 +134,7 @@ std::vector<Solution> solve_folds_from_python(
     }
     const Solution* solved =
         solutions[k].is_none() ? nullptr : &nb::cast<const Solution&>(solutions[k]);
-    if (solved != nullptr && solved->beta.size() != problems[k]->size()) {
-      throw std::invalid_argument("a solution has other variables than its problem");
-    }
+    if (solved != nullptr) check_is_of(*solved, *problems[k]);
     const std::optional<std::size_t> asked = sign_of.empty() ? std::nullopt : sign_of[k];
     if (asked) check_is_c_svc(*problems[k], *asked);
     folds.push_back({problems[k], {arrays.back().data(), store.size()}, solved, asked});
@@ -283,7 +281,7 @@ void bind_problems(nb::module_& m) {
          std::size_t variable) {
         check_rows(store, problem.rows);
         check_is_c_svc(problem, variable);
-        check_length(solution.beta.size(), problem.size(), "solution");
+        check_is_of(solution, problem);
         const nb::gil_scoped_release release;
         return proven_sign(problem, variable, solution.beta, solution.gradient.data(),
                            solution.offset[0], feature_distances(store, problem, variable, 1));

@@ -40,9 +40,7 @@ FoldSolutions solve_from_python(KernelStore& store, const Problems& list,
   std::vector<const Solution*> solved;
   for (std::size_t k = 0; k < problems.size(); ++k) {
     solved.push_back(solutions[k].is_none() ? nullptr : &nb::cast<const Solution&>(solutions[k]));
-    if (solved[k] != nullptr && solved[k]->beta.size() != problems[k]->size()) {
-      throw std::invalid_argument("a solution has other variables than its problem");
-    }
+    if (solved[k] != nullptr) check_is_of(*solved[k], *problems[k]);
   }
   std::vector<FoldPaths*> given(problems.size(), nullptr);
   for (std::size_t k = 0; paths && k < problems.size(); ++k) {
@@ -90,7 +88,11 @@ nb::typed<nb::list, Solution> fold(const FoldSolutions& all, std::size_t number)
 FoldSolutions join(const nb::typed<nb::list, FoldSolutions>& list) {
   std::vector<FoldSolutions*> given;
   for (const nb::handle part : list) {
-    given.push_back(&nb::cast<FoldSolutions&>(part));
+    auto* solutions = &nb::cast<FoldSolutions&>(part);
+    if (std::ranges::find(given, solutions) != given.end()) {
+      throw std::invalid_argument("a part is given twice");
+    }
+    given.push_back(solutions);
     if (given.back()->n_folds() != given[0]->n_folds()) {
       throw std::invalid_argument("parts have different folds");
     }

@@ -331,7 +331,7 @@ std::vector<std::optional<Solution>> FoldPaths::ends(
     std::span<const std::span<const double>> bounds, double tol, std::size_t threads,
     Interrupt& interrupt) {
   std::vector<std::optional<Solution>> found(bounds.size());
-  if (!available_) return found;
+  if (!available()) return found;
   const std::size_t n = problem_.size();
   std::vector<Fold> folds(bounds.size());
   for (std::size_t f = 0; f < folds.size(); ++f) {

@@ -34,6 +34,14 @@ namespace onefit {
 struct PathMemory {
   Workspace kept;
   Workspace scratch;
+  std::uint64_t n_cleared = 0;
+
+  // Takes the memory from paths that are there, for others.
+  void clear() {
+    ++n_cleared;
+    kept.clear();
+    scratch.clear();
+  }
 };
 
 // What the matrix may take.
@@ -49,7 +57,8 @@ class FoldPaths final : private PathColumns {
   FoldPaths(KernelStore& store, const Problem& problem, const Solution& solution,
             const PathLimits& limits, PathMemory& memory, Interrupt& interrupt);
 
-  bool available() const { return available_; }
+  // Not when the memory was cleared since.
+  bool available() const { return available_ && n_cleared_ == memory_.n_cleared; }
   std::size_t n_rows() const { return store_.size(); }
   bool is_of(const KernelStore& store, const Problem& problem) const {
     return &store == &store_ && &problem == &problem_;
@@ -73,6 +82,7 @@ class FoldPaths final : private PathColumns {
   const Problem& problem_;
   const Solution& solution_;
   PathMemory& memory_;
+  std::uint64_t n_cleared_ = memory_.n_cleared;
   bool available_ = false;
   std::vector<std::int32_t> order_;  // variables by place: the free ones, then those that are near
   std::vector<std::int32_t> rows_;   // of the store, by place

@@ -14,6 +14,13 @@ namespace onefit {
 
 namespace nb = nanobind;
 
+// What Python takes an object for: a function that returns nothing returns None.
+inline bool is_true(const nb::object& value) {
+  const int truth = PyObject_IsTrue(value.ptr());
+  if (truth < 0) throw nb::python_error();
+  return truth != 0;
+}
+
 // Runs Python's signal handlers from time to time and tells a function how far the work is; what
 // they raise is thrown when the work has ended. The function may ask to stop.
 class PythonInterrupt final : public Interrupt {
@@ -29,7 +36,7 @@ class PythonInterrupt final : public Interrupt {
     const nb::gil_scoped_acquire gil;
     try {
       if (PyErr_CheckSignals() != 0) throw nb::python_error();
-      if (!progress_.is_none()) stopped_ = nb::cast<bool>(progress_(share_));
+      if (!progress_.is_none()) stopped_ = is_true(progress_(share_));
     } catch (nb::python_error& error) {
       raised_.emplace(std::move(error));
     }

@@ -275,6 +275,105 @@ def test_paths_keep_what_they_use_and_let_it_go():
     assert [sys.getrefcount(x) for x in used] == before
 
 
+def test_paths_whose_memory_was_taken_are_not_available():
+    store, _, problems, bounds = folds_of_three_classes()
+    problem, solution, memory = problems[0], _core.solve(store, problems[:1])[0], _core.PathMemory()
+    paths = _core.FoldPaths(store, problem, solution, 10**7, 1e9, memory)
+    assert paths.available
+    memory.clear()
+    assert not paths.available
+    assert paths.ends(list(bounds), 1e-3) == [None] * len(bounds)
+    solved = _core.solve_together(store, problems[:1], bounds, [solution], [paths])
+    assert solved.converged == [True] * len(bounds)
+    assert _core.FoldPaths(store, problem, solution, 10**7, 1e9, memory).available
+
+
+def test_a_part_is_joined_once():
+    store, _, problems, bounds = folds_of_three_classes()
+    part = _core.solve_together(store, problems, bounds, [None] * 3)
+    with pytest.raises(ValueError, match="a part is given twice"):
+        _core.FoldSolutions.joined([part, part])
+    assert len(part) == len(bounds)
+
+
+def test_signs_are_of_solutions_of_the_same_problem():
+    store, _, problems, _ = folds_of_three_classes()
+    [other] = _core.solve(store, problems[1:2])
+    with pytest.raises(ValueError, match="other variables than its problem"):
+        _core.proven_sign(store, problems[0], other, 0)
+
+
+class NoTruth:
+    def __bool__(self):
+        raise RuntimeError("neither true nor false")
+
+
+@pytest.mark.parametrize("said", [None, 0, "", [], np.False_])
+def test_what_a_callback_says_is_true_or_false(said):
+    store, _, problems, bounds = folds_of_three_classes()
+    called = []
+
+    def finished(*what):
+        called.append(what)
+        return said
+
+    given = ([store] * 2, problems[:2], [bounds[0]] * 2, [[1.0], [1.0]])
+    assert _core.solve_chains(*given, finished=finished) == [[], []]
+    assert len(called) == 2
+    called.clear()
+    said = 1
+    _core.solve_chains(*given, finished=finished)
+    assert len(called) == 1
+    said = NoTruth()
+    with pytest.raises(RuntimeError, match="neither true nor false"):
+        _core.solve_chains(*given, finished=finished)
+
+
+@pytest.mark.parametrize("said", [None, [], 0, NoTruth()])
+def test_what_the_progress_says_is_true_or_false(said):
+    n = 1000
+    signs, C = np.where(np.arange(n) % 3, 1.0, -1.0), 1e4
+    store = make_store(rows(n), Kernel("rbf", gamma=2.0), PLENTY)
+    given = (
+        np.arange(n, dtype=np.int32),
+        signs,
+        np.minimum(C * signs, 0),
+        np.maximum(C * signs, 0),
+    )
+    problems = [_core.Problem(*given)] * 1000  # more than can be solved before it is called
+    called = []
+
+    def progress(share):
+        called.append(share)
+        return said if len(called) < 3 else "stop"
+
+    if isinstance(said, NoTruth):
+        with pytest.raises(RuntimeError, match="neither true nor false"):
+            _core.solve(store, problems, progress=progress)
+        assert len(called) == 1
+    else:
+        solutions = _core.solve(store, problems, progress=progress)
+        assert len(called) == 3
+        assert solutions[-1].status == _core.Status.interrupted
+
+
+def test_lines_are_checked():
+    store, starts, _, bounds = folds_of_three_classes()
+    query = np.arange(3, dtype=np.int32)
+    given = (starts, [bounds[0]], [[1.0]], [query], [query], 0.01, 1e-8)
+    with pytest.raises(ValueError, match="different lengths"):
+        _core.solve_cells([store], [], *given, finished=lambda *_: None)
+
+
+def test_votes_of_folds_that_are_not_there():
+    store, starts, problems, bounds = folds_of_three_classes()
+    solved = _core.solve_together(store, problems, bounds, [None] * 3)
+    query = np.arange(2, dtype=np.int32)
+    for first in (4, 2**64 - 1):
+        with pytest.raises(ValueError, match="a solution for each fold"):
+            _core.held_out_labels(store, starts, solved, first, query, [1, 1], 1e-3)
+
+
 def test_folds_in_one_piece():
     store, _, problems, bounds = folds_of_three_classes()
     full = _core.solve(store, problems)

@@ -223,7 +223,9 @@ class PathMemory:
     def __init__(self) -> None: ...
 
     def clear(self) -> None:
-        """Takes the memory from paths that are there, for others."""
+        """
+        Takes the memory from paths that are there, for others: these are not available then.
+        """
 
 class FoldPaths:
     """Paths on which the rows of a fold leave the solution on all rows."""
