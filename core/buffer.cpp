@@ -8,6 +8,8 @@
 #endif
 #if defined(_WIN32)
 #include <malloc.h>
+#else
+#include <pthread.h>
 #endif
 
 namespace onefit {
@@ -33,6 +35,13 @@ struct Stack {
 std::mutex mutex;
 Stack ours;
 Stack others;
+
+#if !defined(_WIN32)
+// A child of a fork has but the thread that forked: a mutex that another one held would be held for
+// good. So nobody else holds it while a process is forked.
+[[maybe_unused]] const int at_fork =
+    pthread_atfork([] { mutex.lock(); }, [] { mutex.unlock(); }, [] { mutex.unlock(); });
+#endif
 
 }  // namespace
 
