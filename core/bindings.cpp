@@ -10,6 +10,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -109,6 +110,64 @@ void check_chosen(const Vector<I>& rows, std::size_t size, const char* what) {
   }
 }
 
+// Kernel rows from a function of Python: function(rows, first, last) gives the entries of some rows
+// in the columns [first, last), as a matrix of doubles. What it raises goes through the solver to
+// whoever called that.
+class FunctionSource final : public RowSource {
+ public:
+  FunctionSource(nb::object function, std::vector<double> diagonal)
+      : function_(std::move(function)), diagonal_(std::move(diagonal)) {}
+  ~FunctionSource() override {
+    const nb::gil_scoped_acquire gil;
+    function_.reset();
+  }
+  FunctionSource(const FunctionSource&) = delete;
+  FunctionSource& operator=(const FunctionSource&) = delete;
+
+  std::size_t size() const override { return diagonal_.size(); }
+  std::size_t preferred_rows() const override { return kRowsWithoutRoom; }
+  double diagonal(std::size_t row) const override { return diagonal_[row]; }
+
+  void evaluate(std::span<const std::int32_t> rows, float* const* out, std::size_t first,
+                std::size_t last, std::size_t /*threads*/) const override {
+    for (std::size_t r0 = 0; r0 < rows.size(); r0 += kRowsWithoutRoom) {
+      const std::size_t count = std::min(kRowsWithoutRoom, rows.size() - r0);
+      call(rows.subspan(r0, count), first, last, [&](const double* values) {
+        for (std::size_t r = 0; r < count; ++r) {
+          for (std::size_t t = 0; t < last - first; ++t) {
+            const auto value = static_cast<float>(values[r * (last - first) + t]);
+            if (!std::isfinite(value)) throw std::overflow_error("kernel values overflow");
+            out[r0 + r][t] = value;
+          }
+        }
+      });
+    }
+  }
+
+  void evaluate_exact(std::int32_t row, std::span<const std::int32_t> columns,
+                      double* out) const override {
+    call({&row, 1}, 0, size(), [&](const double* values) {
+      for (std::size_t t = 0; t < columns.size(); ++t) out[t] = values[columns[t]];
+    });
+  }
+
+ private:
+  template <class Take>
+  void call(std::span<const std::int32_t> rows, std::size_t first, std::size_t last,
+            const Take& take) const {
+    const nb::gil_scoped_acquire gil;
+    const nb::object asked = nb::cast(std::vector<std::int32_t>(rows.begin(), rows.end()));
+    const auto values = nb::cast<Matrix<double>>(function_(asked, first, last));
+    if (values.shape(0) != rows.size() || values.shape(1) != last - first) {
+      throw std::invalid_argument("the function returned a matrix of another shape");
+    }
+    take(values.data());
+  }
+
+  nb::object function_;
+  std::vector<double> diagonal_;
+};
+
 template <class T>
 std::shared_ptr<KernelStore> dense_store(const Matrix<T>& x, const Vector<std::int64_t>& rows,
                                          const Kernel& kernel, std::size_t budget,
@@ -204,6 +263,18 @@ NB_MODULE(_core, m) {
           },
           "k"_a.noconvert(), "rows"_a, "budget_bytes"_a, "block_starts"_a = whole,
           nb::keep_alive<0, 1>())
+      .def_static(
+          "from_function",
+          [](nb::object function, const Vector<double>& diagonal, std::size_t budget,
+             const std::vector<std::size_t>& starts) {
+            std::vector<double> entries(diagonal.data(), diagonal.data() + diagonal.shape(0));
+            const std::size_t size = entries.size();
+            return std::make_shared<KernelStore>(
+                std::make_shared<FunctionSource>(std::move(function), std::move(entries)), budget,
+                checked(starts, size));
+          },
+          "function"_a, "diagonal"_a, "budget_bytes"_a, "block_starts"_a = whole,
+          "Rows of function(rows, first, last), which gives entries in these columns.")
       .def_static(
           "from_distances",
           [](const std::shared_ptr<KernelStore>& distances, double gamma, std::size_t budget) {

@@ -64,6 +64,12 @@ class KernelStore:
     def from_matrix(k: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], rows: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], budget_bytes: int, block_starts: Sequence[int] = [0]) -> KernelStore: ...
 
     @staticmethod
+    def from_function(function: object, diagonal: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], budget_bytes: int, block_starts: Sequence[int] = [0]) -> KernelStore:
+        """
+        Rows of function(rows, first, last), which gives entries in these columns.
+        """
+
+    @staticmethod
     def from_distances(distances: KernelStore, gamma: float, budget_bytes: int) -> KernelStore: ...
 
     def in_blocks(self, budget_bytes: int, block_starts: Sequence[int]) -> KernelStore:

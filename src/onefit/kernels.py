@@ -7,13 +7,15 @@ For prediction, :func:`kernel_values` gives blocks of values in double precision
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples
 
 from onefit import _core
 from onefit.memory import MEGABYTE
@@ -31,6 +33,9 @@ NOT_FINITE = (
 
 # Sparse data with more columns than this (hashed text) are renumbered to the columns that occur.
 MANY_COLUMNS = 1 << 16
+
+# Rows of the diagonal of a user's function that are evaluated together at most.
+LARGEST_BLOCK = 64
 
 # Kernel values at new points are computed for so many rows at a time that a block has this size.
 BLOCK_BYTES = 32 * MEGABYTE
@@ -92,6 +97,36 @@ def make_store(
         return _core.KernelStore.from_dense(
             X, rows.astype(np.int64, copy=False), kernel.to_core(), budget_bytes, block_starts
         )
+    except OverflowError as error:
+        raise ValueError(f"{NOT_FINITE} ({error})") from None
+
+
+def function_store(
+    function: Callable[[Any, Any], Floats],
+    X: Any,
+    budget_bytes: int,
+    block_starts: Sequence[int] = (0,),
+) -> _core.KernelStore:
+    """A store of the rows of a function of the user, which is called for some rows at a time.
+
+    Its values must depend on the two rows only, and not on which others it is given.
+    """
+    n = int(_num_samples(X))
+    size = min(max(1, budget_bytes // (8 * n)), LARGEST_BLOCK)
+    diagonal = np.empty(n)
+    for first in range(0, n, size):
+        part = _safe_indexing(X, np.arange(first, min(first + size, n)))
+        diagonal[first : first + size] = np.diagonal(function(part, part))
+    columns: dict[tuple[int, int], Any] = {(0, n): X}
+
+    def entries(rows: list[int], first: int, last: int) -> Floats:
+        if (first, last) not in columns:
+            columns[first, last] = _safe_indexing(X, np.arange(first, last))
+        block = function(_safe_indexing(X, np.array(rows, dtype=np.intp)), columns[first, last])
+        return np.ascontiguousarray(block)
+
+    try:
+        return _core.KernelStore.from_function(entries, diagonal, budget_bytes, block_starts)
     except OverflowError as error:
         raise ValueError(f"{NOT_FINITE} ({error})") from None
 

@@ -31,6 +31,13 @@ def budget_for(cache_size: str | float, needed: int) -> int:
     return ALWAYS if needed <= ALWAYS else int(SHARE * available_bytes())
 
 
+def keeps_matrix(cache_size: str | float, n_rows: int) -> bool:
+    """Whether a kernel of doubles may be kept, beside its rows as float32."""
+    if isinstance(cache_size, str) and 8 * n_rows**2 <= ALWAYS:
+        return True
+    return 12 * n_rows**2 <= budget_bytes(cache_size, n_rows)
+
+
 def available_bytes() -> int:
     """Memory that can be used without swapping, as far as this process may know."""
     free = _system_available()

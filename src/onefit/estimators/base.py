@@ -34,15 +34,17 @@ from onefit.estimators.validation import (
     training_data,
 )
 from onefit.kernels import (
+    BLOCK_BYTES,
     NOT_FINITE,
     Floats,
     Kernel,
     Matrix,
+    function_store,
     kernel_values,
     make_store,
     resolve_gamma,
 )
-from onefit.memory import budget_bytes
+from onefit.memory import budget_bytes, keeps_matrix
 from onefit.problem import Problem
 from onefit.solver import Settings, solve, warn_if_unfinished
 
@@ -311,9 +313,16 @@ class KernelMachine(CallbackSupportMixin, QuickParameters):  # type: ignore[misc
         block_starts: Sequence[int] = (0,),
     ) -> _core.KernelStore:
         """The kernel rows of X in a new order."""
-        if callable(self.kernel):
-            X = self._call_kernel(X, X)
         budget = budget_bytes(self.cache_size, len(order))
+        if callable(self.kernel):
+            if not keeps_matrix(self.cache_size, _num_samples(X)):
+                X = (
+                    X
+                    if np.array_equal(order, np.arange(_num_samples(X)))
+                    else _safe_indexing(X, order)
+                )
+                return function_store(self._call_kernel, X, budget, block_starts)
+            X = self._call_kernel(X, X)
         return make_store(X, kernel, budget, rows=order, block_starts=block_starts)
 
     def _keep_kernel(self, X: Any, kernel: Kernel | None) -> None:
@@ -413,8 +422,15 @@ class KernelMachine(CallbackSupportMixin, QuickParameters):  # type: ignore[misc
         if self._kernel_ is not None:
             yield from kernel_values(X, self.support_vectors_, self._kernel_)
             return
-        values = self._call_kernel(X, self._X_fit) if callable(self.kernel) else X
-        yield slice(0, values.shape[0]), values[:, self.support_]
+        if not callable(self.kernel):
+            yield slice(0, X.shape[0]), X[:, self.support_]
+            return
+        n, n_fit = _num_samples(X), _num_samples(self._X_fit)
+        size = max(1, BLOCK_BYTES // (8 * n_fit))
+        for first in range(0, max(n, 1), size):
+            block = slice(first, min(first + size, n))
+            rows = X if size >= n else _safe_indexing(X, np.arange(block.start, block.stop))
+            yield block, self._call_kernel(rows, self._X_fit)[:, self.support_]
 
 
 def as_sparse(values: Floats) -> Matrix:

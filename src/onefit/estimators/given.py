@@ -17,6 +17,7 @@ from sklearn.utils.validation import _num_samples
 from onefit import voting
 from onefit.estimators.base import KernelMachine, Model, Training
 from onefit.kernels import Floats
+from onefit.memory import keeps_matrix
 
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
@@ -43,9 +44,12 @@ def given_matrix(machine: KernelMachine, X: Any) -> Floats | None:
 
 
 def is_worth_sharing(machine: KernelMachine, X: Any, splits: Sequence[Split]) -> bool:
-    """Whether the matrix of all rows takes no more values than the folds would by themselves."""
+    """Whether the matrix of all rows takes no more values than the folds would by themselves, and
+    no more memory than there is for it."""
     if machine.kernel == "precomputed":
         return isinstance(X, np.ndarray)
+    if not keeps_matrix(machine.cache_size, int(_num_samples(X))):
+        return False  # every fold evaluates its rows as they are asked for
     alone = sum(len(train) * (len(train) + len(test)) for train, test in splits)
     return alone >= int(_num_samples(X)) ** 2
 
