@@ -9,12 +9,18 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 namespace onefit {
 
 // A variable that may not move up (down) gets its up (low) value shifted out of reach by this
-// much. Finite, so that sums with it stay ordinary numbers.
-inline constexpr float kNever = 1e30F;
+// much: no gradient is so large that it comes back.
+inline constexpr float kNever = std::numeric_limits<float>::infinity();
+
+// Pairs are compared as if they curved by at least this part of the largest diagonal entry: kernels
+// that are not positive semi-definite (sigmoid) and duplicate rows give a curvature of zero or
+// less.
+inline constexpr float kTau = 1e-12F;
 
 // Largest g + up and where it stands, smallest g + low.
 template <class G>
@@ -78,6 +84,7 @@ struct Burst {
   const double* upper;
   double kink;
 
+  float tau = kTau;       // the least curvature that pairs are compared with
   double overstep = 1.0;  // steps, as a multiple of those to the optimum of two variables
   double tol;
   double resolution;   // of g, relative to its extremes

@@ -195,6 +195,7 @@ class Bursting {
 
  private:
   static constexpr std::size_t L = ONEFIT_VECTOR_BYTES / sizeof(G);
+  static constexpr double kEndless = static_cast<double>(kNever);
   using Index = typename IndexOf<G>::type;
   using Reading = RowReading<Row>;
 
@@ -222,6 +223,8 @@ class Bursting {
     const auto low = static_cast<double>(e.min_low);
     const double gap = high - low;
     if (gap < b_.tol || gap < b_.resolution * larger(size_of(high), size_of(low))) return false;
+    b_.end = BurstEnd::Stalled;
+    if (!(gap < kEndless)) return false;  // g has overflowed
     b_.end = BurstEnd::Used;
     return done < b_.limit;
   }
@@ -270,6 +273,7 @@ class Bursting {
     const Vector<std::int32_t, L> lanes = count_up<std::int32_t, L>();
     const Vector<G, L> m = fill<G, L>(max_up);
     const Vector<float, L> kii = fill<float, L>(b_.diagonal[i]);
+    const Vector<float, L> tau = fill<float, L>(b_.tau);
     auto best0 = ArgMax<float, L>::none(0.0F);
     auto best1 = best0;
     for (std::size_t part = 0; part < b_.n_parts; ++part) {
@@ -281,7 +285,7 @@ class Bursting {
       Vector<std::int32_t, L> at = lanes + static_cast<std::int32_t>(first);
       const auto pass = [&](std::size_t t, Vector<float, L> k, Vector<G, L> low,
                             ArgMax<float, L>& best) {
-        best.look(gains<G, L>(m - low, kii + known.diagonal(t), Reading::kUnit * k), at);
+        best.look(gains<G, L>(m - low, kii + known.diagonal(t), Reading::kUnit * k, tau), at);
         at += static_cast<std::int32_t>(L);
       };
       const auto whole = [&](std::size_t t, ArgMax<float, L>& best) {
@@ -324,9 +328,8 @@ class Bursting {
                          static_cast<double>(b_.g[j]) - static_cast<double>(b_.low[j]);
     const auto kij = static_cast<double>(
         Reading::kUnit * static_cast<float>(ki[part_j][j - b_.parts[part_j].first]));
-    const double curvature = larger(
-        static_cast<double>(b_.diagonal[i]) + static_cast<double>(b_.diagonal[j]) - 2.0 * kij,
-        static_cast<double>(kTau));
+    const double both = static_cast<double>(b_.diagonal[i]) + static_cast<double>(b_.diagonal[j]);
+    const double curvature = both - 2.0 * kij;
     const Pair before{b_.beta[vi], b_.beta[vj]};
     const Pair lower{b_.lower[vi], b_.lower[vj]};
     const Pair upper{b_.upper[vi], b_.upper[vj]};
@@ -338,14 +341,15 @@ class Bursting {
     end = (kink > zero) & (before * way < zero) ? zero : end;
     const Pair room = (end - before) * way;
     const Pair other{room[1], room[0]};
-    const double least = kLeastOverstepped * (static_cast<double>(b_.diagonal[i]) +
-                                              static_cast<double>(b_.diagonal[j]));
-    Pair steps = fill<double, 2>((curvature > least ? b_.overstep : 1.0) * slope / curvature);
+    const double times = curvature > kLeastOverstepped * both ? b_.overstep : 1.0;
+    // Without curvature there is nothing to stop at before a bound.
+    const double best = curvature > 0.0 ? times * slope / curvature : kEndless;
+    Pair steps = fill<double, 2>(best);
     steps = steps < room ? steps : room;
     steps = steps < other ? steps : other;
     const Pair after = steps < room ? before + steps * way : end;
     const auto same = after == before;
-    if ((same[0] & same[1]) != 0) {
+    if ((same[0] & same[1]) != 0 || !(steps[0] < kEndless)) {
       b_.end = BurstEnd::Stalled;
       return false;
     }

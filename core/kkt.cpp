@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <stdexcept>
 #include <utility>
 
 namespace onefit {
@@ -15,7 +17,10 @@ void GroupConditions::add(double up, double low) {
   summary_.min_low = std::min(summary_.min_low, low);
 }
 
-double GroupConditions::gap() const { return std::max(0.0, summary_.max_up - summary_.min_low); }
+double GroupConditions::gap() const {
+  const double excess = summary_.max_up - summary_.min_low;
+  return excess <= 0.0 ? 0.0 : excess;  // what is not a number stays so
+}
 
 double GroupConditions::offset() const {
   const Summary& s = summary_;
@@ -27,6 +32,21 @@ double GroupConditions::offset() const {
 }
 
 double Conditions::gap() const { return std::max(groups[0].gap(), groups[1].gap()); }
+
+double Judged::gap() const {
+  const double excess = Conditions::gap();
+  return std::isfinite(objective) && std::isfinite(excess)
+             ? excess
+             : std::numeric_limits<double>::infinity();
+}
+
+void check_finite(const Solution& solution) {
+  if (std::isfinite(solution.gap) && std::isfinite(solution.objective) &&
+      std::isfinite(solution.offset[0]) && std::isfinite(solution.offset[1])) {
+    return;
+  }
+  throw std::overflow_error("C times the kernel values overflows");
+}
 
 template <class T>
 Judged conditions(const Problem& problem, const std::vector<double>& beta,

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "loops.hpp"
@@ -48,8 +49,13 @@ inline double moved(const Problem& problem, std::size_t v, double b, double step
   return at_zero ? 0.0 : step > 0.0 ? problem.upper[v] : problem.lower[v];
 }
 
+// How far two variables go until the slope is 0; without curvature nothing stops them but a bound.
+inline double to_optimum(double slope, double curvature) {
+  return curvature > 0.0 ? slope / curvature : std::numeric_limits<double>::infinity();
+}
+
 // Moves one variable up and another down by a step, or as far as both can; returns how far, and 0
-// when neither has changed.
+// when neither has changed, or when both would go on for ever.
 inline double move_pair(const Problem& problem, std::vector<double>& beta, std::size_t up,
                         std::size_t down, double step) {
   const double before_up = beta[up];
@@ -57,6 +63,7 @@ inline double move_pair(const Problem& problem, std::vector<double>& beta, std::
   const double room = room_up(problem, up, before_up);
   const double other_room = room_down(problem, down, before_down);
   step = std::min({step, room, other_room});
+  if (!std::isfinite(step)) return 0.0;
   beta[up] = moved(problem, up, before_up, step, room);
   beta[down] = moved(problem, down, before_down, -step, other_room);
   return beta[up] == before_up && beta[down] == before_down ? 0.0 : step;
@@ -96,10 +103,15 @@ struct Judged : Conditions {
   double objective = 0.0;
   double squares = 0.0;  // of all coefficients
   double largest = 0.0;  // coefficient, without its sign
+  // Infinite where a gradient is not finite: the objective has a part of each.
+  double gap() const;
 };
 template <class T>
 Judged conditions(const Problem& problem, const std::vector<double>& beta,
                   const std::vector<double>& gradient);
+
+// Throws std::overflow_error where numbers of a solution are not finite.
+void check_finite(const Solution& solution);
 
 // What a solve returns that ended at beta, where these conditions hold.
 Solution solution_at(const Problem& problem, std::vector<double> beta, std::vector<double> gradient,

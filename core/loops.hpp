@@ -12,10 +12,6 @@
 
 namespace onefit {
 
-// Lower bound on the curvature of a step, as in LIBSVM: kernels that are not positive semi-definite
-// (sigmoid) and duplicate rows give a curvature of zero or less.
-inline constexpr float kTau = 1e-12F;
-
 // The CSR product works on this many kernel rows at a time, and columns of rows are gathered from
 // as many at a time.
 inline constexpr std::size_t kLanes = 16;
@@ -27,7 +23,8 @@ inline constexpr std::size_t kRowsAtOnce = 8;
 // panel read memory in order.
 inline constexpr std::size_t kPanel = 64;
 
-// Largest gain and where it stands.
+// Largest gain and where it stands. A gain is the root of what a step promises, so that no
+// violation is too large or too small to be squared.
 struct Best {
   float gain = 0.0F;
   std::size_t index = 0;
@@ -98,11 +95,12 @@ struct Loops {
   void (*sweep_d)(std::size_t n, double* g, const float* up, const float* low, const float* ki,
                   const float* kj, double step, Extremes<double>* out);
 
-  // Second-order choice: the largest (m - (g + low))^2 / (kii + diag - 2 ki) over g + low < m.
+  // Second-order choice: the largest (m - (g + low))^2 / (kii + diag - 2 ki) over g + low < m,
+  // where what is below the fraction line counts as `tau` at least.
   void (*second_f)(std::size_t n, const float* g, const float* low, const float* diag,
-                   const float* ki, float kii, float m, Best* out);
+                   const float* ki, float kii, float m, float tau, Best* out);
   void (*second_d)(std::size_t n, const double* g, const float* low, const float* diag,
-                   const float* ki, float kii, double m, Best* out);
+                   const float* ki, float kii, double m, float tau, Best* out);
 
   // Iterations of SMO (burst.hpp).
   void (*burst_f)(Burst<float>* arguments);

@@ -76,24 +76,27 @@ void sweep(std::size_t n, G* ONEFIT_RESTRICT g, const float* ONEFIT_RESTRICT up,
   *out = e;
 }
 
-// 1 / a, to 11 bits or better: enough to compare gains, and several times faster than a
-// division.
+// 1 / sqrt(a), to 11 bits or better: enough to compare gains, and several times faster than a
+// root and a division.
 template <std::size_t L>
-inline Vector<float, L> rough_inverse(Vector<float, L> a) {
+inline Vector<float, L> rough_inverse_root(Vector<float, L> a) {
 #if defined(__AVX512F__)
-  if constexpr (L == 16) return (Vector<float, L>)_mm512_maskz_rcp14_ps(0xffff, (__m512)a);
+  if constexpr (L == 16) return (Vector<float, L>)_mm512_maskz_rsqrt14_ps(0xffff, (__m512)a);
 #endif
 #if defined(__AVX2__)
-  if constexpr (L == 8) return (Vector<float, L>)_mm256_rcp_ps((__m256)a);
+  if constexpr (L == 8) return (Vector<float, L>)_mm256_rsqrt_ps((__m256)a);
 #endif
-  return fill<float, L>(1.0F) / a;
+  Vector<float, L> root;
+  for (std::size_t l = 0; l < L; ++l) root[l] = __builtin_sqrtf(a[l]);
+  return fill<float, L>(1.0F) / root;
 }
 
-// What steps of a row with others promise: violation^2 / curvature, 0 where there is no violation.
+// What steps of a row with others promise: violation / sqrt(curvature), 0 (or, where there is no
+// curvature either, not a number, which no comparison chooses) where there is no violation.
 // Gains are compared, not accumulated: float32 is enough for them whatever g is kept in.
 template <class G, std::size_t L>
 inline Vector<float, L> gains(Vector<G, L> violation, Vector<float, L> both_diagonals,
-                              Vector<float, L> entries) {
+                              Vector<float, L> entries, Vector<float, L> tau) {
   Vector<float, L> d;
   if constexpr (sizeof(G) == sizeof(float)) {
     d = violation;
@@ -102,8 +105,7 @@ inline Vector<float, L> gains(Vector<G, L> violation, Vector<float, L> both_diag
   }
   d = larger_of<float, L>(d, Vector<float, L>{});
   const Vector<float, L> curvature = both_diagonals - 2.0F * entries;
-  const Vector<float, L> tau = fill<float, L>(kTau);
-  return d * d * rough_inverse<L>(larger_of<float, L>(curvature, tau));
+  return d * rough_inverse_root<L>(larger_of<float, L>(curvature, tau));
 }
 
 }  // namespace
@@ -120,7 +122,7 @@ namespace {
 template <class G>
 void second(std::size_t n, const G* ONEFIT_RESTRICT g, const float* ONEFIT_RESTRICT low,
             const float* ONEFIT_RESTRICT diag, const float* ONEFIT_RESTRICT ki, float kii, G m,
-            Best* out) {
+            float tau, Best* out) {
   constexpr std::size_t L = ONEFIT_VECTOR_BYTES / sizeof(G);
   Best b;
   if (n < L) {
@@ -128,7 +130,7 @@ void second(std::size_t n, const G* ONEFIT_RESTRICT g, const float* ONEFIT_RESTR
       const float violation = static_cast<float>(m - (g[t] + static_cast<G>(low[t])));
       const float d = violation > 0.0F ? violation : 0.0F;
       const float curvature = kii + diag[t] - 2.0F * ki[t];
-      const float value = d * d / (curvature > kTau ? curvature : kTau);
+      const float value = d / __builtin_sqrtf(curvature > tau ? curvature : tau);
       if (value > b.gain) {
         b.gain = value;
         b.index = t;
@@ -143,10 +145,11 @@ void second(std::size_t n, const G* ONEFIT_RESTRICT g, const float* ONEFIT_RESTR
   Vector<std::int32_t, L> at = lanes;
   const Vector<G, L> ms = fill<G, L>(m);
   const Vector<float, L> kiis = fill<float, L>(kii);
+  const Vector<float, L> taus = fill<float, L>(tau);
   const auto pass = [&](std::size_t t, ArgMax<float, L>& best) {
     const Vector<G, L> violation = ms - (load<G, L>(g + t) + load_as<G, L>(low + t));
     const Vector<float, L> both = kiis + load<float, L>(diag + t);
-    best.look(gains<G, L>(violation, both, load<float, L>(ki + t)), at);
+    best.look(gains<G, L>(violation, both, load<float, L>(ki + t), taus), at);
     at += static_cast<std::int32_t>(L);
   };
   std::size_t t = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 #include <unordered_map>
 #include <utility>
 
@@ -27,7 +28,8 @@ constexpr double kLeastProgress = 1e-12;
 // believed where that is likely to change it by so many tolerances.
 constexpr double kEntryUlps = 4.0;
 constexpr double kHopeless = 1000.0;
-// How often the tolerance may turn out not to be reached when the gradient is computed anew.
+// How often the tolerance may turn out not to be reached when the gradient is computed anew, and
+// the gap may stand still.
 constexpr int kMostChecks = 100;
 
 class PreciseSmo {
@@ -52,6 +54,7 @@ class PreciseSmo {
       const std::int32_t row = problem.rows[v];
       first_[v] = first_of.emplace(row, v).first->second;
       diagonal_[v] = store.exact_diagonal(row);
+      largest_diagonal_ = std::max(largest_diagonal_, std::abs(diagonal_[v]));
       update_shifts(v);
     }
   }
@@ -61,9 +64,12 @@ class PreciseSmo {
     for (int checks = 0;; ++checks) {
       // Updates add up rounding, so that only a gradient computed anew decides.
       if (!compute_gradient()) return finish(Status::Interrupted);
-      if (conditions<double>(problem_, beta_, gradient_).gap() < settings_.tol) {
-        return finish(Status::Converged);
+      const Judged reached = conditions<double>(problem_, beta_, gradient_);
+      if (reached.gap() < settings_.tol) {
+        const bool hidden = rounding_hides_all(settings_.tol, reached.squares, largest_diagonal_);
+        return finish(hidden ? Status::Stalled : Status::Converged);
       }
+      if (!std::isfinite(reached.gap())) return finish(Status::Stalled);
       if (status != Status::Converged) return finish(status);
       if (checks == kMostChecks) return finish(Status::Stalled);
       status = iterate();
@@ -107,12 +113,13 @@ class PreciseSmo {
     return true;
   }
 
-  // Not below what rounding leaves of it: a direction without curvature is followed to a bound.
+  // What rounding leaves of a curvature counts as that much. A direction without any is followed to
+  // a bound.
   double curvature(std::size_t i, std::size_t j, double k_ij) const {
     const double both = diagonal_[i] + diagonal_[j];
-    const double least = std::max(static_cast<double>(kTau),
-                                  std::numeric_limits<double>::epsilon() * std::abs(both));
-    return std::max(both - 2.0 * k_ij, least);
+    const double curved = both - 2.0 * k_ij;
+    return curved > 0.0 ? std::max(curved, std::numeric_limits<double>::epsilon() * std::abs(both))
+                        : curved;
   }
 
   // Of each group the variable that gains most by rising, with the partner whose step promises
@@ -139,7 +146,9 @@ class PreciseSmo {
       for (std::size_t v = begin; v < end; ++v) {
         const double slope = max_up - (gradient_[v] + low_[v]);
         if (slope <= 0.0) continue;
-        const double gain = slope * slope / curvature(i, v, k_i[v]);
+        // Its root, so that no slope is too large or too small to be squared.
+        const double least = static_cast<double>(kTau) * largest_diagonal_;
+        const double gain = slope / std::sqrt(std::max(curvature(i, v, k_i[v]), least));
         if (gain > best.gain) {
           best.gain = gain;
           best.i = i;
@@ -158,7 +167,10 @@ class PreciseSmo {
     const double curved = curvature(i, j, k_i[j]);
     const double room_i = room_up(problem_, i, beta_[i]);
     const double room_j = room_down(problem_, j, beta_[j]);
-    const double size = std::min({slope / curved, room_i, room_j});
+    const double size = std::min({to_optimum(slope, curved), room_i, room_j});
+    if (!std::isfinite(size)) {
+      throw std::overflow_error("the dual problem has no finite solution; give a finite C");
+    }
     const double before_i = beta_[i];
     const double before_j = beta_[j];
     beta_[i] = moved(problem_, i, before_i, size, room_i);
@@ -214,7 +226,8 @@ class PreciseSmo {
     noted_progress_ = progress_;
   }
 
-  // Converged here means that the gap is reached as far as the updated gradient tells.
+  // Converged here means that the gap is reached as far as the updated gradient tells, or that it
+  // may be told wrong.
   Status iterate() {
     for (;;) {
       const Pair pair = choose();
@@ -227,7 +240,11 @@ class PreciseSmo {
       if (pair.gain <= 0.0 || !step(pair.i, pair.j)) return Status::Stalled;
       ++n_iter_;
       if (n_iter_ % kPoll == 0) try_newton();
-      if (watch_.stands_still(n_iter_, pair.gap) && !improved()) return Status::Stalled;
+      if (watch_.stands_still(n_iter_, pair.gap)) {
+        const bool rounding = rounding_may_cause<double>(pair.gap, beta_, largest_diagonal_);
+        // Even if the objective improves, it may be by what updates of the gradient have added up.
+        return rounding || !improved() ? Status::Stalled : Status::Converged;
+      }
     }
   }
 
@@ -239,7 +256,10 @@ class PreciseSmo {
   }
 
   Solution finish(Status status) {
-    return solution_at<double>(problem_, std::move(beta_), std::move(gradient_), n_iter_, status);
+    Solution solution =
+        solution_at<double>(problem_, std::move(beta_), std::move(gradient_), n_iter_, status);
+    check_finite(solution);
+    return solution;
   }
 
   const KernelStore& store_;
@@ -255,6 +275,7 @@ class PreciseSmo {
   std::vector<double> up_;
   std::vector<double> low_;
   std::vector<double> diagonal_;
+  double largest_diagonal_ = 0.0;          // without its sign
   std::vector<std::size_t> first_;         // the first variable with the same row
   std::vector<std::vector<double>> rows_;  // of first variables, empty until needed
 
@@ -267,15 +288,22 @@ class PreciseSmo {
 
 }  // namespace
 
+template <class T>
 bool rounding_may_cause(double gap, const std::vector<double>& beta, double largest_diagonal) {
   double total = 0.0;
   for (const double b : beta) total += std::abs(b);
-  return gap < kEntryUlps * std::numeric_limits<float>::epsilon() * largest_diagonal * total;
+  return gap < kEntryUlps * std::numeric_limits<T>::epsilon() * largest_diagonal * total;
 }
+template bool rounding_may_cause<float>(double, const std::vector<double>&, double);
+template bool rounding_may_cause<double>(double, const std::vector<double>&, double);
 
 bool rounding_hides(double tol, double squares, double largest_diagonal) {
   return std::numeric_limits<float>::epsilon() * largest_diagonal * std::sqrt(squares) >
          kHopeless * tol;
+}
+
+bool rounding_hides_all(double tol, double squares, double largest_diagonal) {
+  return std::numeric_limits<double>::epsilon() * largest_diagonal * std::sqrt(squares) > tol;
 }
 
 bool can_solve_precisely(std::size_t n) { return n * n * sizeof(double) <= kMostBytes; }

@@ -21,11 +21,16 @@ namespace onefit {
 // Whether the rows of so many variables may be kept in double precision.
 bool can_solve_precisely(std::size_t n);
 
-// Whether rounding of float32 entries may do as much to a gradient as this gap, and whether it is
-// likely to do so much more than a tolerance that a gap says nothing; `squares` are summed up over
-// beta.
+// Whether rounding of entries in T may do as much to a gradient as this gap.
+template <class T>
 bool rounding_may_cause(double gap, const std::vector<double>& beta, double largest_diagonal);
+// Whether that of float32 is likely to do so much more than a tolerance that a gap says nothing;
+// `squares` are summed up over beta.
 bool rounding_hides(double tol, double squares, double largest_diagonal);
+
+// Whether that of double precision may do as much as the tolerance: targets are then lost in it,
+// and a gap below the tolerance proves nothing.
+bool rounding_hides_all(double tol, double squares, double largest_diagonal);
 
 // Goes on from `beta`, reached after `n_iter` iterations, which count towards the limit.
 Solution solve_precisely(const KernelStore& store, const Problem& problem, const Settings& settings,

@@ -19,6 +19,7 @@ struct Values {
   const float* up;
   const float* low;
   const float* diagonal;
+  float tau;  // the least curvature that pairs are compared with
 };
 
 // Subtracts step * (ki - kj) from g and finds the extremes of each group. Rows may be nullptr,
@@ -73,7 +74,7 @@ Partner best_partner(const ActiveSet& active, const Values<G>& at, const ActiveR
     if (s.group != group) continue;
     Best found;
     Passes<G>::second()(s.size(), at.g + s.first, at.low + s.first, at.diagonal + s.first, ki.at(s),
-                        at.diagonal[i], m, &found);
+                        at.diagonal[i], m, at.tau, &found);
     if (found.gain > best.gain) best = {found.gain, s.first + found.index};
   }
   return best;

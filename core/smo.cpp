@@ -149,9 +149,13 @@ class Smo : private Variables {
     }
     reached_ = conditions<float>(problem_, beta_, gradient_);
     if (reached_->gap() < settings_.tol) {
-      const bool hidden = rounding_hides(settings_.tol, reached_->squares, largest_diagonal());
-      return hidden && can_solve_precisely(n_) ? solve_more_precisely() : finish(Status::Converged);
+      const double squares = reached_->squares;
+      const bool hidden = rounding_hides(settings_.tol, squares, largest_diagonal());
+      if (hidden && can_solve_precisely(n_)) return solve_more_precisely();
+      const bool lost = rounding_hides_all(settings_.tol, squares, largest_diagonal());
+      return finish(lost ? Status::Stalled : Status::Converged);
     }
+    if (!std::isfinite(reached_->gap())) return finish(Status::Stalled);
     if (end == End::MaxIter) return finish(Status::MaxIter);
     // The gradient was exact and no variable was missing: what is left is rounding of the entries.
     if (wide_ && (!shrunk || end == End::EntriesTooCoarse ||
@@ -260,6 +264,7 @@ class Smo : private Variables {
         .lower = problem_.lower.data(),
         .upper = problem_.upper.data(),
         .kink = problem_.kink,
+        .tau = tau(),
         .overstep = pace_.overstep(),
         .tol = tolerance(),
         .resolution = kResolution<G>,
@@ -295,7 +300,10 @@ class Smo : private Variables {
     ActiveRow rows[2];
     ActiveRow row_j;
     const bool two_groups = problem_.split < n_;
-    const bool watched = std::is_same_v<G, double> && can_solve_precisely(n_);
+    const bool watched = std::is_same_v<G, double>;
+    // Where entries in double precision are out of reach, float32 ones are the problem as it is.
+    const auto rounding_may =
+        can_solve_precisely(n_) ? &rounding_may_cause<float> : &rounding_may_cause<double>;
     const bool may_shrink = settings_.shrinking && n_ >= kShrinkFrom && !among_likely_;
     if (loop.bursting && !end_burst(loop)) return End::Stalled;
     for (;;) {
@@ -311,6 +319,7 @@ class Smo : private Variables {
         continue;
       }
       if (reached) return End::GapReached;
+      if (!std::isfinite(gap)) return End::Stalled;  // g has overflowed
       if (settings_.max_iter >= 0 && n_iter_ >= settings_.max_iter) return End::MaxIter;
       if (--until_poll_ < 0) {
         until_poll_ = kPoll;
@@ -320,7 +329,7 @@ class Smo : private Variables {
       if (watched && n_iter_ >= loop.watch_at) {
         loop.watch_at = n_iter_ + kPoll;
         if (loop.watch.stands_still(n_iter_, gap) &&
-            rounding_may_cause(gap, beta_, largest_diagonal())) {
+            rounding_may(gap, beta_, largest_diagonal())) {
           return End::EntriesTooCoarse;
         }
       }
@@ -381,10 +390,9 @@ class Smo : private Variables {
       const double slope = static_cast<double>(g[i]) + static_cast<double>(up_[i]) -
                            static_cast<double>(g[j]) - static_cast<double>(low_[j]);
       const double both = static_cast<double>(diagonal_[i]) + static_cast<double>(diagonal_[j]);
-      const double curvature = std::max(both - 2.0 * static_cast<double>(active_.entry(*ki, j)),
-                                        static_cast<double>(kTau));
+      const double curvature = both - 2.0 * static_cast<double>(active_.entry(*ki, j));
       const double times = curvature > kLeastOverstepped * both ? pace_.overstep() : 1.0;
-      const double step = move_pair(problem_, beta_, vi, vj, times * slope / curvature);
+      const double step = move_pair(problem_, beta_, vi, vj, times * to_optimum(slope, curvature));
       if (step == 0.0) return End::Stalled;
       up_[i] = up_shift<float>(problem_, vi, beta_[vi]);
       low_[i] = low_shift<float>(problem_, vi, beta_[vi]);
@@ -405,8 +413,10 @@ class Smo : private Variables {
 
   Solution finish(Status status) {
     if (!reached_) reached_ = conditions<float>(problem_, beta_, gradient_);
-    return solution_at(problem_, std::move(beta_), std::move(gradient_), *reached_, n_iter_,
-                       status);
+    Solution solution =
+        solution_at(problem_, std::move(beta_), std::move(gradient_), *reached_, n_iter_, status);
+    check_finite(solution);
+    return solution;
   }
 
   std::optional<Judged> reached_;  // at beta_, where they are known

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -34,8 +35,8 @@ struct SmoMemory {
   std::vector<float> low;
   std::vector<Ways> ways;
   std::vector<float> diagonal;
-  bool even_diagonal = false;  // the same everywhere
-  float largest_diagonal = 0.0F;
+  bool even_diagonal = false;     // the same everywhere
+  float largest_diagonal = 0.0F;  // without its sign
   Buffer<float> gradient32;
   Buffer<double> gradient64;
   ActiveSet active;
@@ -61,7 +62,7 @@ struct SmoMemory {
     std::transform(rows.begin(), rows.end(), diagonal.begin(),
                    [&](std::int32_t row) { return store.diagonal()[row]; });
     const auto [least, most] = std::ranges::minmax_element(std::span(diagonal).first(rows.size()));
-    largest_diagonal = rows.empty() ? 0.0F : *most;
+    largest_diagonal = rows.empty() ? 0.0F : std::max(std::abs(*least), std::abs(*most));
     even_diagonal = !rows.empty() && *least == *most;
     parts.clear();
     for (const Segment& s : active.segments()) parts.push_back({s.first, s.size()});

@@ -48,6 +48,8 @@ void write_values(const Kernel& kernel, std::size_t n, const T* dot, const T* sq
       kernel_values<double>(kernel, m, dot + t, sq + t, sq_row, values);
       for (std::size_t k = 0; k < m; ++k) out[t + k] = static_cast<float>(values[k]);
     }
+    // Those of the others are no larger than the diagonal.
+    if (kernel.kind == KernelKind::Poly) check_entries(out, n);
   }
 }
 
@@ -204,9 +206,8 @@ class MatrixSource final : public RowSource {
         const double* row = given_row(static_cast<std::size_t>(rows[r]));
         for (std::size_t t = first; t < last; ++t) {
           out[r][t - first] = static_cast<float>(row[rows_[t]]);
-          if (!std::isfinite(out[r][t - first]))
-            throw std::overflow_error("kernel values overflow");
         }
+        check_entries(out[r], last - first);
       }
     });
   }
@@ -379,6 +380,14 @@ std::unique_ptr<RowSource> dense_source(DenseView<S> view, const Kernel& kernel)
 }
 
 }  // namespace
+
+void check_entries(const float* values, std::size_t n) {
+  int beyond = 0;
+  for (std::size_t t = 0; t < n; ++t) {
+    beyond |= static_cast<int>(!(std::abs(values[t]) <= kLargestEntry));
+  }
+  if (beyond != 0) throw std::overflow_error("kernel values overflow");
+}
 
 std::unique_ptr<RowSource> points_source(DenseView<float> view, const Kernel& kernel) {
   return dense_source(view, kernel);

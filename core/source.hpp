@@ -14,6 +14,12 @@ namespace onefit {
 
 class KernelStore;
 
+// Kernel values have to be this small, so that the curvature of two of them is a float32 too.
+inline constexpr float kLargestEntry = 0x1p125F;
+
+// Throws std::overflow_error where a value is larger than that, or not a number.
+void check_entries(const float* values, std::size_t n);
+
 // Evaluates some columns of kernel rows, which nobody keeps. For one thread.
 class ColumnSource {
  public:

@@ -75,8 +75,8 @@ KernelStore::KernelStore(std::shared_ptr<const RowSource> source, std::size_t bu
   packed_ = keeps_all_ && size_ * row_bytes <= packed_bytes;
   for (std::size_t i = 0; i < size_; ++i) {
     diagonal_[i] = static_cast<float>(source_->diagonal(i));
-    if (!std::isfinite(diagonal_[i])) throw std::overflow_error("kernel values overflow");
   }
+  check_entries(diagonal_.data(), size_);
   memory_.resize(n_blocks() * n_blocks());
   ready_ = std::make_unique<std::atomic<std::uint64_t>[]>(size_);
   pointers_.assign(size_ * n_blocks(), nullptr);

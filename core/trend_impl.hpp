@@ -78,7 +78,9 @@ TrendSlope measure_direction(const TrendArrays& a) {
   T::V curvature{};
   for (std::size_t p = 0; p < a.n; p += T::L) {
     const T::V d = T::at(a.direction + p);
-    slope += d * (T::at(a.g + p) + (d > T::V{} ? T::at(a.up + p) : T::at(a.low + p)));
+    // What does not move may be out of reach, and 0 times that is not a number.
+    const T::V shift = d > T::V{} ? T::at(a.up + p) : d < T::V{} ? T::at(a.low + p) : T::V{};
+    slope += d * (T::at(a.g + p) + shift);
     curvature -= d * T::at(a.rate + p);
   }
   return {T::sum(slope), T::sum(curvature)};

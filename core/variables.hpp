@@ -229,7 +229,7 @@ class Variables {
 
   template <class G>
   Values<G> values(G* g) const {
-    return {g, up_.data(), low_.data(), diagonal_.data()};
+    return {g, up_.data(), low_.data(), diagonal_.data(), tau()};
   }
 
   // Finds the extremes of each group, and which ways variables may go, after anything but
@@ -306,11 +306,14 @@ class Variables {
     return gain;
   }
 
+  float tau() const { return kTau * memory_.largest_diagonal; }
+
+  // Without its sign.
   double largest_diagonal() const {
     if (active_.size() == n_) return static_cast<double>(memory_.largest_diagonal);
     float largest = 0.0F;
     for (const std::int32_t row : problem_.rows) {
-      largest = std::max(largest, store_.diagonal()[row]);
+      largest = std::max(largest, std::abs(store_.diagonal()[row]));
     }
     return static_cast<double>(largest);
   }

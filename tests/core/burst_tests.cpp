@@ -125,6 +125,7 @@ struct Bench {
         .lower = problem.lower.data(),
         .upper = problem.upper.data(),
         .kink = problem.kink,
+        .tau = tau,
         .tol = tol,
         .resolution = 0.0,
         .limit = limit,
@@ -154,6 +155,7 @@ struct Bench {
   std::size_t n;
   bool coarse;
   bool by_ways;
+  float tau = kTau;
   std::vector<Ways> ways;
   Problem problem;
   std::vector<float> kernel;
@@ -262,6 +264,51 @@ TEST(bursts_choose_and_step_as_single_iterations_do) {
       check_bursts<float>(n, n, 0.0, {.ways = true});
       check_bursts<float>(n, (n + 1) / 2, 0.0, {.ways = true});
       check_bursts<float>(n, n, 0.0, {.coarse = true, .ways = true});
+    }
+  });
+}
+
+// Whatever the units of the kernel are, the choice is among the variables, and the same: gradients
+// beyond what a shift could be, and gains that would overflow or vanish as squares.
+template <class G>
+void check_units(std::size_t n, float unit, Reads reads = {}) {
+  Bench<G> plain(n, n, 0.0, 5, reads);
+  Bench<G> scaled(n, n, 0.0, 5, reads);
+  for (float& k : scaled.kernel) k *= unit;
+  for (std::size_t a = 0; a < n; ++a) {
+    std::copy_n(&scaled.kernel[a * n], n, scaled.pieces[a].get());
+    scaled.diagonal[a] *= unit;
+    scaled.g[a] *= static_cast<G>(unit);
+  }
+  scaled.tau = kTau * unit;
+  const Burst<G> one = plain.run(25, 1e-3);
+  const Burst<G> other = scaled.run(25, 1e-3 * static_cast<double>(unit));
+  CHECK(one.done == other.done);
+  for (std::size_t a = 0; a < n; ++a) CHECK(plain.beta[a] == scaled.beta[a]);
+}
+
+TEST(bursts_choose_the_same_whatever_the_units) {
+  for_each_isa([] {
+    for (const std::size_t n : kLengths) {
+      for (const float unit : {0x1p-100F, 0x1p-40F, 0x1p110F, 0x1p120F}) {
+        check_units<float>(n, unit);
+        check_units<double>(n, unit);
+        check_units<float>(n, unit, {.ways = true});
+      }
+    }
+  });
+}
+
+TEST(gradients_that_overflow_end_a_burst) {
+  for_each_isa([] {
+    for (const std::size_t n : kLengths) {
+      for (const bool ways : {false, true}) {
+        Bench<float> bench(n, n, 0.0, 5, {.ways = ways});
+        for (std::size_t a = 0; a < n; ++a) bench.g[a] *= std::numeric_limits<float>::infinity();
+        const Burst<float> b = bench.run(1000, 1e-3);
+        CHECK(b.end != BurstEnd::Used);
+        CHECK(b.done == 0);
+      }
     }
   });
 }

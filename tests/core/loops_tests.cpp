@@ -62,11 +62,11 @@ void check_second(Second second) {
     const auto ki = floats(n, 9);
     const G m = G(0.5);
     Best best;
-    second(n, g.data(), low.data(), diagonal.data(), ki.data(), 1.5F, m, &best);
+    second(n, g.data(), low.data(), diagonal.data(), ki.data(), 1.5F, m, kTau, &best);
     const auto gain = [&](std::size_t t) {
       const double d = std::max(0.0, double(m) - double(g[t]) - double(low[t]));
       const double a = std::max(1.5 + double(diagonal[t]) - 2.0 * double(ki[t]), double(kTau));
-      return d * d / a;
+      return d / std::sqrt(a);
     };
     double most = 0.0;
     for (std::size_t t = 0; t < n; ++t) most = std::max(most, gain(t));

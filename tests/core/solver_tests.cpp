@@ -2,8 +2,10 @@
 // from a plain double-precision kernel matrix.
 #include <algorithm>
 #include <atomic>
+#include <limits>
 #include <new>
 #include <numeric>
+#include <stdexcept>
 
 #include "active.hpp"
 #include "check.hpp"
@@ -165,6 +167,94 @@ TEST(the_answer_does_not_depend_on_the_way) {
   std::shuffle(shuffled.begin(), shuffled.end(), std::mt19937(3));
   const Solution s = run(*store, c_svc(data, 20.0, shuffled), 1e-7);  // rows gathered
   same(s);
+}
+
+// A kernel matrix that is given, and two classes in turn.
+struct Given {
+  std::size_t n;
+  std::vector<double> matrix;
+  explicit Given(std::size_t rows, double entry) : n(rows), matrix(rows * rows, entry) {}
+  KernelStore store() const {
+    return KernelStore(matrix_source(DenseView<double>{matrix.data(), n, n}, all_rows(n)), kPlenty);
+  }
+  Problem problem(double C) const {
+    Problem p;
+    p.rows = all_rows(n);
+    for (std::size_t v = 0; v < n; ++v) {
+      p.linear.push_back(v % 2 == 0 ? 1.0 : -1.0);
+      p.lower.push_back(v % 2 == 0 ? 0.0 : -C);
+      p.upper.push_back(v % 2 == 0 ? C : 0.0);
+    }
+    p.split = n;
+    return p;
+  }
+};
+
+bool overflows(const Given& given, double C) {
+  try {
+    KernelStore store = given.store();
+    run(store, given.problem(C), 1e-3);
+  } catch (const std::overflow_error&) {
+    return true;
+  }
+  return false;
+}
+
+TEST(without_curvature_a_step_goes_to_the_bound) {
+  for_each_isa([] {
+    for (const std::size_t n : {std::size_t{3}, std::size_t{75}, std::size_t{450}}) {
+      for (const double C : {1.0, 1e20, 1e300}) {
+        for (const double entry : {0.0, 1e-10 / C}) {
+          const Given given(n, entry);
+          KernelStore store = given.store();
+          const Solution s = run(store, given.problem(C), 1e-3);
+          CHECK(s.n_iter <= static_cast<std::int64_t>(n));
+          const auto at_bound =
+              std::ranges::count_if(s.beta, [&](double b) { return std::abs(b) == C; });
+          CHECK(static_cast<std::size_t>(at_bound) == n / 2 * 2);
+        }
+      }
+    }
+  });
+}
+
+TEST(a_problem_without_a_finite_solution_fails) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  for_each_isa([&] {
+    for (const std::size_t n : {std::size_t{3}, std::size_t{75}, std::size_t{450}}) {
+      CHECK(overflows(Given(n, 0.0), infinity));
+      CHECK(overflows(Given(n, 1.0), infinity));
+      CHECK(overflows(Given(n, 0.0), 1e308));  // the objective
+    }
+  });
+}
+
+TEST(kernel_values_beyond_float32_fail_and_others_do_not) {
+  CHECK(overflows(Given(3, 1e38), 1.0));
+  CHECK(!overflows(Given(3, 1e37), 1.0));
+  Given outside(5, 1.0);
+  outside.matrix[3] = outside.matrix[15] = -1e38;
+  CHECK(overflows(outside, 1.0));
+}
+
+TEST(large_kernel_values_crash_on_no_instruction_set) {
+  for_each_isa([] {
+    for (const std::size_t n : {std::size_t{3}, std::size_t{75}, std::size_t{430}}) {
+      for (const double unit : {1e30, 1e34, 1e36}) {
+        Given given(n, 0.0);
+        const auto x = normal(n, 3);
+        for (std::size_t a = 0; a < n; ++a) {
+          for (std::size_t b = 0; b < n; ++b) given.matrix[a * n + b] = unit * x[a] * x[b];
+        }
+        for (const double C : {1e-36, 1.0, 1e10}) {
+          KernelStore store = given.store();
+          const Solution s = run(store, given.problem(C), 1e-3, true, 20000);
+          CHECK(std::isfinite(s.gap) && std::isfinite(s.objective));
+          for (const double b : s.beta) CHECK(std::abs(b) <= C);
+        }
+      }
+    }
+  });
 }
 
 // p - K b of the start.
