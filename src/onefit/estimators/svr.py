@@ -132,4 +132,6 @@ class SVR(KernelRegressor):
 
     @property
     def _unit(self) -> float:
+        if self.epsilon > LARGEST_TARGET:
+            raise ValueError(f"epsilon={self.epsilon} is too large; at most {LARGEST_TARGET:g}.")
         return unit_of_tube(float(self.epsilon), float(self.tol))
