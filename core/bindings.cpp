@@ -21,6 +21,7 @@
 #include "active.hpp"
 #include "lapack.hpp"
 #include "loops.hpp"
+#include "parallel.hpp"
 #include "source.hpp"
 #include "store.hpp"
 
@@ -90,6 +91,25 @@ nb::ndarray<nb::numpy, float, nb::ndim<2>> block_of_rows(KernelStore& store,
     entries(store, {rows.data(), n}, {columns.data(), m}, values);
   }
   return {values, {n, m}, owner};
+}
+
+Block exact_block_of_rows(const KernelStore& store, const Vector<std::int32_t>& rows,
+                          const Vector<std::int32_t>& columns, std::size_t threads) {
+  const std::size_t n = rows.shape(0);
+  const std::size_t m = columns.shape(0);
+  check_rows(store, {rows.data(), n});
+  check_rows(store, {columns.data(), m});
+  auto* values = new double[n * m];
+  const nb::capsule owner(values, [](void* p) noexcept { delete[] static_cast<double*>(p); });
+  {
+    const nb::gil_scoped_release release;
+    parallel_for(n, threads, [&](std::size_t first, std::size_t last) {
+      for (std::size_t k = first; k < last; ++k) {
+        store.evaluate_exact(rows.data()[k], {columns.data(), m}, values + k * m);
+      }
+    });
+  }
+  return Block(values, {n, m}, owner);
 }
 
 const std::vector<std::size_t>& checked(const std::vector<std::size_t>& starts, std::size_t size) {
@@ -327,7 +347,9 @@ NB_MODULE(_core, m) {
           "block"_a, "other"_a,
           "Gives up the entries of rows in one block and columns in the other, both ways.")
       .def("block", &block_of_rows, "rows"_a, "columns"_a,
-           "Entries of some rows in some columns, as an array of float32.");
+           "Entries of some rows in some columns, as an array of float32.")
+      .def("exact_block", &exact_block_of_rows, "rows"_a, "columns"_a, "threads"_a = 1,
+           "The same in double precision, evaluated each time they are asked for.");
 
   bind_problems(m);
   bind_paths(m);

@@ -24,12 +24,11 @@ using namespace nb::literals;
 
 namespace {
 
-std::vector<PathEnd> paths_from_python(const Problem& problem, const Solution& solution,
-                                       const Vector<std::int32_t>& order, std::size_t n_pivot,
-                                       std::size_t n_near, double ridge,
-                                       const Matrix<double>& columns,
-                                       const Vector<std::int32_t>& column_of,
-                                       const Vector<std::int32_t>& leaving, std::size_t threads) {
+std::vector<PathEnd> paths_from_python(
+    const Problem& problem, const Solution& solution, const Vector<std::int32_t>& order,
+    std::size_t n_pivot, std::size_t n_near, double ridge, const Matrix<double>& columns,
+    const Vector<std::int32_t>& column_of, const Vector<std::int32_t>& leaving,
+    const std::optional<Matrix<double>>& kernel, std::size_t threads) {
   const std::size_t n = problem.size();
   if (solution.beta.size() != n || solution.gradient.size() != n || order.shape(0) != n ||
       column_of.shape(0) != n) {
@@ -39,6 +38,9 @@ std::vector<PathEnd> paths_from_python(const Problem& problem, const Solution& s
   if (n_pivot > n_near || n_near > n) throw std::invalid_argument("n_pivot <= n_near <= n");
   if (columns.shape(1) != n + 1) {
     throw std::invalid_argument("a column has an entry for the offset and each variable");
+  }
+  if (kernel && (kernel->shape(0) != columns.shape(0) || kernel->shape(1) != n)) {
+    throw std::invalid_argument("kernel needs a row for each column, with an entry each variable");
   }
   const auto within = [](const Vector<std::int32_t>& values, std::size_t end) {
     return std::all_of(values.data(), values.data() + values.shape(0),
@@ -58,7 +60,7 @@ std::vector<PathEnd> paths_from_python(const Problem& problem, const Solution& s
     }
   }
   const PivotedSolution start{&problem, &solution, {order.data(), n}, n_pivot, n_near, ridge};
-  GivenColumns given(columns.data(), {column_of.data(), n});
+  GivenColumns given(columns.data(), {column_of.data(), n}, kernel ? kernel->data() : nullptr);
   const nb::gil_scoped_release release;
   return follow_paths(start, given, {leaving.data(), leaving.shape(0)}, threads);
 }
@@ -116,14 +118,17 @@ void bind_paths(nb::module_& m) {
           "The place whose column is needed, or -1.")
       .def_ro("u", &PathEnd::u)
       .def_ro("gap", &PathEnd::gap)
+      .def_ro("residual", &PathEnd::residual, "Of the free rows, where the end was refined.")
       .def_ro("n_swapped", &PathEnd::n_swapped);
 
   m.def("follow_paths", &paths_from_python, "problem"_a, "solution"_a, "order"_a, "n_pivot"_a,
-        "n_near"_a, "ridge"_a, "columns"_a, "column_of"_a, "leaving"_a, "threads"_a = 1,
+        "n_near"_a, "ridge"_a, "columns"_a, "column_of"_a, "leaving"_a, "kernel"_a = nb::none(),
+        "threads"_a = 1,
         "The optima that a solution moves to when the variable at one of the places `leaving` goes "
         "to zero, for each of them. `order` has the variables by place. Rows of `columns` are "
         "changes of the offset and at every place with the input of one; column_of says of which, "
-        "with -1 for none.");
+        "with -1 for none. With `kernel`, entries in double precision of each column's place with "
+        "all others, the equations are solved once more at the end without the ridge.");
 
   nb::class_<PathMemory>(m, "PathMemory", "Memory of the paths of several problems.")
       .def(nb::init<>())

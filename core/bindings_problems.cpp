@@ -16,6 +16,7 @@
 #include "bindings.hpp"
 #include "certificate.hpp"
 #include "folds.hpp"
+#include "precise.hpp"
 #include "python_interrupt.hpp"
 #include "solve_many.hpp"
 
@@ -150,6 +151,25 @@ std::vector<Solution> solve_folds_from_python(
   return result;
 }
 
+Solution solve_precisely_from_python(const KernelStore& store, const Problem& problem, double tol,
+                                     std::int64_t max_iter) {
+  check_rows(store, problem.rows);
+  if (!can_solve_precisely(problem.size())) {
+    throw std::invalid_argument("too many variables for entries in double precision");
+  }
+  std::vector<double> start = problem.start;
+  start.resize(problem.size(), 0.0);
+  PythonInterrupt interrupt{nb::object(nb::none())};
+  std::optional<Solution> solution;
+  {
+    const nb::gil_scoped_release release;
+    solution = solve_precisely(store, problem, make_settings(tol, max_iter, true), std::move(start),
+                               0, interrupt);
+  }
+  interrupt.rethrow();
+  return std::move(*solution);
+}
+
 nb::ndarray<nb::numpy, double, nb::ndim<1>> owned(std::vector<double> values) {
   auto* kept = new std::vector<double>(std::move(values));
   const nb::capsule owner(kept,
@@ -264,6 +284,12 @@ void bind_problems(nb::module_& m) {
         "Solves each problem to the KKT gap `tol`; Ctrl-C stops it. With `forget`, kernel entries "
         "are given up as soon as no problem of this call needs them. `progress` is called now and "
         "then with the share of the work that is done, and stops it by returning True.");
+
+  m.def("can_solve_precisely", &can_solve_precisely, "n"_a,
+        "Whether a problem of so many variables can be solved on entries in double precision.");
+  m.def("solve_precisely", &solve_precisely_from_python, "store"_a, "problem"_a, "tol"_a,
+        "max_iter"_a = -1,
+        "Solves a problem on kernel entries in double precision, from its start.");
 
   m.def("solve_folds", &solve_folds_from_python, "store"_a, "problems"_a, "bounds"_a, "solutions"_a,
         "same_kernel"_a, "tol"_a = 1e-3, "max_iter"_a = -1, "shrinking"_a = true, "threads"_a = 1,

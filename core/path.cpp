@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "loops.hpp"
 #include "parallel.hpp"
@@ -16,6 +17,11 @@ constexpr double kSmallestPivot = 1e-10;
 // Nearer than this to a bound, relative to the largest coefficient, a variable may be there but for
 // rounding.
 constexpr double kAtBound = 1e-9;
+// Rounds of refinement at the end of a path, as long as residuals come down by this share; and how
+// far beyond its limit a coefficient may then be, relative to the largest.
+constexpr int kMostRefinements = 4;
+constexpr double kHardlyLess = 0.5;
+constexpr double kBeyond = 1e-9;
 // Longer paths are left open: something goes round in circles.
 constexpr std::int64_t kMostSwaps = 1000;
 
@@ -314,6 +320,131 @@ bool Path::any_is_free() const {
   return false;
 }
 
+// u of a free variable with these limits of b: zero, or the slope of the kink on its side.
+double Path::free_u(const Limits& limits) const {
+  if (kink_ == 0.0) return 0.0;
+  return limits.low >= 0.0 && limits.high > 0.0 ? kink_ : -kink_;
+}
+
+void Path::find_kernel_changes() {
+  changed_.clear();
+  columns_.clear();
+  change_.clear();
+  const auto note = [&](std::size_t p) {
+    const double b = leaves_[p] != 0 ? 0.0 : b_of(p);
+    if (b == b0_[p]) return;
+    changed_.push_back(p);
+    columns_.push_back(source_.kernel_at(p));
+    change_.push_back(b - b0_[p]);
+  };
+  for (std::size_t p = 0; p < start_.n_pivot; ++p) note(p);
+  for (const std::size_t p : touched_) {
+    if (!in_pivot(p)) note(p);
+  }
+  kernel_changes_.resize(start_.n_pivot);
+  loops().combine(start_.n_pivot, kernel_changes_.data(), columns_.data(), change_.data(),
+                  columns_.size());
+}
+
+// The same at a place outside of the pivot that has entries of its own.
+double Path::kernel_change(std::size_t p) {
+  if (in_pivot(p)) return kernel_changes_[p];
+  const double* entries = source_.kernel_at(p);
+  double sum = 0.0;
+  for (std::size_t k = 0; k < changed_.size(); ++k) sum += change_[k] * entries[changed_[k]];
+  return sum;
+}
+
+std::optional<double> Path::refine() {
+  std::ranges::sort(touched_);
+  touched_.erase(std::unique(touched_.begin(), touched_.end()), touched_.end());
+  const std::size_t n_pivot = start_.n_pivot;
+  const std::size_t count = swapped_.size();
+  std::vector<char> is_swapped(n_pivot, 0);
+  for (const Swapped& one : swapped_) {
+    if (in_pivot(one.place)) is_swapped[one.place] = 1;
+  }
+  double largest_b = 0.0;
+  for (std::size_t p = 0; p < n_pivot; ++p) largest_b = std::max(largest_b, std::abs(output_[p]));
+  double before = kInfinity;
+  for (int round = 0;; ++round) {
+    find_kernel_changes();
+    // u of the free variables, less what it has to be and the offset: at the places of the pivot,
+    // then of the swapped ones.
+    residual_.assign(n_pivot + count, 0.0);
+    double sum = 0.0;
+    std::size_t n_free = 0;
+    const auto u0 = [&](std::size_t p) { return in_pivot(p) ? input0_[p] : output0_[p]; };
+    for (std::size_t p = 0; p < n_pivot; ++p) {
+      if (is_swapped[p] != 0) continue;
+      residual_[p] = u0(p) - kernel_changes_[p] - free_u({low_[p], high_[p]});
+      sum += residual_[p];
+      ++n_free;
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::size_t p = swapped_[i].place;
+      if (in_pivot(p)) continue;
+      residual_[n_pivot + i] = u0(p) - kernel_change(p) - free_u(swapped_[i].limits);
+      sum += residual_[n_pivot + i];
+      ++n_free;
+    }
+    offset_change_ = sum / static_cast<double>(n_free);
+    double largest = 0.0;
+    columns_.clear();
+    coef_.clear();
+    for (std::size_t p = 0; p < n_pivot; ++p) {
+      if (is_swapped[p] != 0) continue;
+      residual_[p] -= offset_change_;
+      largest = std::max(largest, std::abs(residual_[p]));
+      columns_.push_back(source_.at(p));
+      coef_.push_back(-residual_[p]);
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      if (in_pivot(swapped_[i].place)) continue;
+      residual_[n_pivot + i] -= offset_change_;
+      largest = std::max(largest, std::abs(residual_[n_pivot + i]));
+    }
+    if (round == kMostRefinements || !(largest < kHardlyLess * before)) {
+      return largest;
+    }
+    before = largest;
+    // As rates are found, with these changes of what is held.
+    right_.resize(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::size_t p = swapped_[i].place;
+      double value = in_pivot(p) ? 0.0 : -residual_[n_pivot + i];
+      for (std::size_t k = 0; k < columns_.size(); ++k) value -= coef_[k] * columns_[k][p];
+      right_[i] = in_pivot(p) ? value : -value;
+    }
+    solve(right_);
+    for (std::size_t i = 0; i < count; ++i) {
+      columns_.push_back(swapped_[i].column);
+      coef_.push_back(right_[i]);
+    }
+    loops().combine(n_pivot, rate_.data(), columns_.data(), coef_.data(), columns_.size());
+    const auto within = [&](double b, const Limits& limits) {
+      const double room = kBeyond * largest_b;
+      return b >= limits.low - room && b <= limits.high + room;
+    };
+    for (std::size_t p = 0; p < n_pivot; ++p) {
+      if (is_swapped[p] != 0) continue;
+      output_[p] += rate_[p];
+      if (!within(output_[p], {low_[p], high_[p]})) return std::nullopt;
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::size_t p = swapped_[i].place;
+      if (in_pivot(p)) continue;
+      input_[p] += right_[i];
+      if (!within(input_[p], swapped_[i].limits)) return std::nullopt;
+    }
+  }
+}
+
+double Path::refined_u(std::size_t p) {
+  const double u0 = in_pivot(p) ? input0_[p] : output0_[p];
+  return u0 - kernel_change(p) - offset_change_;
+}
+
 // Those that are not near are within their limits, as they were.
 double Path::gap() const {
   double most = -kInfinity;
@@ -353,6 +484,13 @@ std::vector<PathEnd> follow_paths(const PivotedSolution& start, PathColumns& col
       if (kind != Path::Kind::Reached) continue;
       end.gap = path.gap();
       end.u = path.true_u(p);
+      if (columns.kernel_at(p) == nullptr) continue;
+      if (const std::optional<double> left = path.refine()) {
+        end.residual = *left;
+        end.u = path.refined_u(p);
+      } else {
+        end.kind = Path::Kind::LeftOpen;
+      }
     }
   });
   return ends;

@@ -21,6 +21,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -37,24 +38,33 @@ class PathColumns {
   virtual ~PathColumns() = default;
   // The column of a place, or nullptr where there is none. Several threads may ask.
   virtual const double* at(std::size_t place) = 0;
+  // Kernel entries of a place that has a column with every place, in double precision; nullptr
+  // where they are not kept.
+  virtual const double* kernel_at(std::size_t /*place*/) { return nullptr; }
 };
 
 // Columns that somebody has made.
 class GivenColumns final : public PathColumns {
  public:
   // `columns`: each with the offset, then an entry for each place. `column_of` a place, -1 for
-  // none.
-  GivenColumns(const double* columns, std::span<const std::int32_t> column_of)
-      : columns_(columns), column_of_(column_of) {}
+  // none. `kernel`: for each column the kernel entries of its place, or nullptr.
+  GivenColumns(const double* columns, std::span<const std::int32_t> column_of,
+               const double* kernel = nullptr)
+      : columns_(columns), column_of_(column_of), kernel_(kernel) {}
   const double* at(std::size_t place) override {
     const std::int32_t number = column_of_[place];
     if (number < 0) return nullptr;
     return columns_ + static_cast<std::size_t>(number) * (column_of_.size() + 1) + 1;
   }
+  const double* kernel_at(std::size_t place) override {
+    if (kernel_ == nullptr) return nullptr;
+    return kernel_ + static_cast<std::size_t>(column_of_[place]) * column_of_.size();
+  }
 
  private:
   const double* columns_;
   std::span<const std::int32_t> column_of_;
+  const double* kernel_;
 };
 
 // A solution that paths start from. Most variables never move to another limit: of those that are
@@ -92,6 +102,13 @@ class Path {
   double true_u(std::size_t p) const;
   double gap() const;          // of the KKT conditions at the end
   bool far_ones_stay() const;  // whether places that were not looked at are within their limits
+
+  // Solves the equations of the end again, without the ridge and the rounding of T: by residuals
+  // from kernel entries in double precision, which the columns must have. What is left of these
+  // residuals, or nothing where coefficients would leave their limits.
+  std::optional<double> refine();
+  // Of a place that left, from the same entries, after `refine`.
+  double refined_u(std::size_t p);
 
   std::size_t missing() const { return missing_; }  // the place whose column is needed
   std::int64_t n_swapped() const { return n_swapped_; }
@@ -134,6 +151,9 @@ class Path {
   void solve(std::vector<double>& x) const;
   void find_far_outputs();
   bool any_is_free() const;
+  double free_u(const Limits& limits) const;
+  void find_kernel_changes();
+  double kernel_change(std::size_t p);
 
   const PivotedSolution start_;
   PathColumns& source_;
@@ -160,12 +180,20 @@ class Path {
   std::vector<double> right_;
   std::vector<const double*> columns_;
   std::vector<double> coef_;
+
+  // Of `refine`: places whose b has changed, by how much, and K times that at those of the pivot.
+  std::vector<std::size_t> changed_;
+  std::vector<double> change_;
+  std::vector<double> kernel_changes_;
+  std::vector<double> residual_;
+  double offset_change_ = 0.0;
 };
 
 struct PathEnd {
   Path::Kind kind = Path::Kind::LeftOpen;
   double u = 0.0;              // of the variable that left, at the end
   double gap = 0.0;            // of the KKT conditions there
+  double residual = 0.0;       // of the free variables, where the end was refined
   std::size_t missing = 0;     // the place whose column is needed
   std::int64_t n_swapped = 0;  // changes of what is held
 };

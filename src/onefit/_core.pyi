@@ -64,12 +64,6 @@ class KernelStore:
     def from_matrix(k: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], rows: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], budget_bytes: int, block_starts: Sequence[int] = [0]) -> KernelStore: ...
 
     @staticmethod
-    def from_function(function: object, diagonal: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], budget_bytes: int, block_starts: Sequence[int] = [0]) -> KernelStore:
-        """
-        Rows of function(rows, first, last), which gives entries in these columns.
-        """
-
-    @staticmethod
     def from_distances(distances: KernelStore, gamma: float, budget_bytes: int) -> KernelStore: ...
 
     def in_blocks(self, budget_bytes: int, block_starts: Sequence[int]) -> KernelStore:
@@ -99,12 +93,15 @@ class KernelStore:
     def block(self, rows: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], columns: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float32], dict(shape=(None, None))]:
         """Entries of some rows in some columns, as an array of float32."""
 
+    def exact_block(self, rows: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], columns: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], threads: int = 1) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]:
+        """The same in double precision, evaluated each time they are asked for."""
+
 class Problem:
     """
     min 1/2 b'Kb - linear'b + kink|b|_1, lower <= b <= upper, the sum of b of each group fixed by the start.
     """
 
-    def __init__(self, rows: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], linear: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], lower: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], upper: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], kink: float = 0.0, split: int | None = None, start: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, start_gradient: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, nu: float = 0.0) -> None: ...
+    def __init__(self, rows: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], linear: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], lower: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], upper: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], kink: float = 0.0, split: int | None = None, start: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, start_gradient: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> None: ...
 
     def __len__(self) -> int: ...
 
@@ -181,9 +178,19 @@ def solve(store: KernelStore, problems: list[Problem], tol: float = 0.001, max_i
     Solves each problem to the KKT gap `tol`; Ctrl-C stops it. With `forget`, kernel entries are given up as soon as no problem of this call needs them. `progress` is called now and then with the share of the work that is done, and stops it by returning True.
     """
 
-def solve_folds(store: KernelStore, problems: list[Problem], bounds: list[Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]], solutions: list[Solution | None], same_kernel: bool, tol: float = 0.001, max_iter: int = -1, shrinking: bool = True, threads: int = 1, sign_of: Sequence[int | None] = [], alone: bool = False) -> list[Solution]:
+def can_solve_precisely(n: int) -> bool:
     """
-    Solves each problem with other bounds, one for each row of the store, from a solution (or from nothing where it is None); Ctrl-C stops it. same_kernel: the gradients of the solutions belong to this store. sign_of: for each problem a held-out variable of whose value only the sign is asked, or None. alone: no bit of a fold that starts from None, or from a solution of its own, depends on the labels of rows that it holds out; the gradients of these are NaN.
+    Whether a problem of so many variables can be solved on entries in double precision.
+    """
+
+def solve_precisely(store: KernelStore, problem: Problem, tol: float, max_iter: int = -1) -> Solution:
+    """
+    Solves a problem on kernel entries in double precision, from its start.
+    """
+
+def solve_folds(store: KernelStore, problems: list[Problem], bounds: list[Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]], solutions: list[Solution | None], same_kernel: bool, tol: float = 0.001, max_iter: int = -1, shrinking: bool = True, threads: int = 1, sign_of: Sequence[int | None] = []) -> list[Solution]:
+    """
+    Solves each problem with other bounds, one for each row of the store, from a solution (or from nothing where it is None); Ctrl-C stops it. same_kernel: the gradients of the solutions belong to this store. sign_of: for each problem a held-out variable of whose value only the sign is asked, or None.
     """
 
 def proven_sign(store: KernelStore, problem: Problem, solution: Solution, variable: int) -> int:
@@ -216,11 +223,15 @@ class PathEnd:
     def gap(self) -> float: ...
 
     @property
+    def residual(self) -> float:
+        """Of the free rows, where the end was refined."""
+
+    @property
     def n_swapped(self) -> int: ...
 
-def follow_paths(problem: Problem, solution: Solution, order: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_pivot: int, n_near: int, ridge: float, columns: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], column_of: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], leaving: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], threads: int = 1) -> list[PathEnd]:
+def follow_paths(problem: Problem, solution: Solution, order: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], n_pivot: int, n_near: int, ridge: float, columns: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], column_of: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], leaving: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], kernel: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)] | None = None, threads: int = 1) -> list[PathEnd]:
     """
-    The optima that a solution moves to when the variable at one of the places `leaving` goes to zero, for each of them. `order` has the variables by place. Rows of `columns` are changes of the offset and at every place with the input of one; column_of says of which, with -1 for none.
+    The optima that a solution moves to when the variable at one of the places `leaving` goes to zero, for each of them. `order` has the variables by place. Rows of `columns` are changes of the offset and at every place with the input of one; column_of says of which, with -1 for none. With `kernel`, entries in double precision of each column's place with all others, the equations are solved once more at the end without the ridge.
     """
 
 class PathMemory:
@@ -229,9 +240,7 @@ class PathMemory:
     def __init__(self) -> None: ...
 
     def clear(self) -> None:
-        """
-        Takes the memory from paths that are there, for others: these are not available then.
-        """
+        """Takes the memory from paths that are there, for others."""
 
 class FoldPaths:
     """Paths on which the rows of a fold leave the solution on all rows."""

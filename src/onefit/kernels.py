@@ -146,7 +146,8 @@ def kernel_values(X: Matrix, support: Matrix, kernel: Kernel) -> Iterator[tuple[
         queries, columns = _core.Points(*_csr_parts(X)), _core.Points(*_csr_parts(support))
     else:
         # Far from the origin, distances come from the difference of large numbers.
-        centre = _middle(support) if kernel.name == "rbf" and len(support) else None
+        of_distances = kernel.name in ("rbf", "distance")
+        centre = _middle(support) if of_distances and len(support) else None
         queries, columns = _core.Points(X, centre), _core.Points(support, centre)
     rows = max(1, BLOCK_BYTES // (8 * max(1, support.shape[0])))
     for first in range(0, X.shape[0], rows):
@@ -155,6 +156,14 @@ def kernel_values(X: Matrix, support: Matrix, kernel: Kernel) -> Iterator[tuple[
             block,
             _core.kernel_block(queries, columns, kernel.to_core(), block.start, block.stop),
         )
+
+
+def kernel_matrix(X: Matrix, kernel: Kernel) -> Floats:
+    """The kernel of all rows with one another in double precision."""
+    matrix = np.empty((X.shape[0], X.shape[0]))
+    for rows, values in kernel_values(X, X, kernel):
+        matrix[rows] = values
+    return matrix
 
 
 def _csr_parts(X: Matrix) -> tuple[Floats, NDArray[np.int32], NDArray[np.int64], int]:

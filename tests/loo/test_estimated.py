@@ -20,6 +20,7 @@ from onefit import SVC, SVR, NuSVC, leave_one_out
 from onefit.loo import DecidedBy
 
 TOL = 1e-6
+SIDES = 1e-2  # of values where only sides are asked, with the default tolerance
 
 
 def both(machine, X, y, **settings):
@@ -30,13 +31,15 @@ def both(machine, X, y, **settings):
         return estimate, leave_one_out(machine, X, y, **{**settings, "certify": False})
 
 
-def assert_refined(estimate, exact):
-    """Rows in doubt become exact, and no other changes."""
+def assert_refined(estimate, exact, atol=1e-8):
+    """Rows in doubt become exact, and no other changes.
+
+    Where only sides were asked (``certify="auto"``) values are right up to the tolerance.
+    """
     refined = estimate.refine()
     doubtful = ~estimate.reliable & estimate.predicted
-    # To rounding: rows that are asked for together share products of matrices.
     values = refined.decision_values
-    assert_allclose(values[doubtful], exact.decision_values[doubtful], rtol=1e-9, atol=1e-12)
+    assert_allclose(values[doubtful], exact.decision_values[doubtful], atol=atol)
     assert_array_equal(values[~doubtful], estimate.decision_values[~doubtful])
     if refined.classifies:
         assert_array_equal(refined.predictions[doubtful], exact.predictions[doubtful])
@@ -57,7 +60,7 @@ def test_machines(name, layout):
     assert not estimate.exact
     assert estimate.predicted.all()
     assert estimate.decision_values.shape == exact.decision_values.shape
-    assert_allclose(estimate.full_values, exact.full_values, atol=1e-6)
+    assert_allclose(estimate.full_values, exact.full_values, atol=1e-5)
     values, exact_values = estimate.decision_values.ravel(), exact.decision_values.ravel()
     assert np.corrcoef(values, exact_values)[0, 1] > 0.95
     refined = assert_refined(estimate, exact)
@@ -76,7 +79,7 @@ def test_refined_error_rates_of_real_data(C):
     estimate, exact = both(SVC(C=C, gamma="auto"), X, y)
     assert abs(estimate.error - exact.error) <= 0.005
     assert estimate.reliable.mean() > 0.95
-    refined = assert_refined(estimate, exact)
+    refined = assert_refined(estimate, exact, SIDES)
     assert abs(refined.error - exact.error) <= 0.001
     assert refined.n_iter.sum() < 0.5 * exact.n_iter.sum()
 
@@ -87,7 +90,7 @@ def test_refined_error_rates_of_many_classes():
     estimate, exact = both(SVC(C=10.0, gamma=0.02), X, y)
     assert round(500 * abs(estimate.error - exact.error)) <= 3  # rows
     assert estimate.reliable.mean() > 0.9
-    assert assert_refined(estimate, exact).error == exact.error
+    assert assert_refined(estimate, exact, SIDES).error == exact.error
 
 
 def test_refined_errors_of_a_real_regression():
@@ -227,7 +230,7 @@ def test_a_matrix_that_is_not_symmetric_is_in_doubt():
 def test_sigmoids():
     X, y = data("SVC", n=100)
     estimate, exact = both(SVC(kernel="sigmoid", gamma=0.05, C=2.0), X, y)
-    refined = assert_refined(estimate, exact)
+    refined = assert_refined(estimate, exact, SIDES)
     assert abs(refined.error - exact.error) <= 0.02
 
 
@@ -239,7 +242,7 @@ def test_without_a_free_row_all_rows_are_settled_exactly():
     y = np.repeat([0, 1], 20)
     estimate, exact = both(SVC(C=1e-3, gamma=0.5), X, y)
     assert not estimate.reliable.any()
-    refined = assert_refined(estimate, exact)
+    refined = assert_refined(estimate, exact, SIDES)
     assert refined.exact
     assert_array_equal(refined.predictions, exact.predictions)
 
@@ -258,7 +261,7 @@ def test_rows_without_which_a_class_is_missing():
     assert estimate.predicted.all()
     assert estimate.predictions[7] == exact.predictions[7]
     assert estimate.predictions[7] != 5
-    assert_refined(estimate, exact)
+    assert_refined(estimate, exact, SIDES)
     two = (np.arange(len(y)) == 7).astype(int)
     with pytest.warns(FitFailedWarning, match="1 of 60 rows cannot be left out"):
         estimate = leave_one_out(SVC(C=3.0, gamma=0.1), X, two, method="approximate")
@@ -284,7 +287,7 @@ def test_offsets_that_leap(break_ties):
     machine = SVC(C=0.02, gamma=0.1, break_ties=break_ties)
     estimate, exact = both(machine, X, y)
     assert (estimate.predictions != exact.predictions).mean() > 0.05
-    refined = assert_refined(estimate, exact)
+    refined = assert_refined(estimate, exact, SIDES)
     assert_array_equal(refined.predictions, exact.predictions)
 
 

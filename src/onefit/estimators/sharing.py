@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from onefit import _core
 from onefit.estimators.base import KernelMachine
 from onefit.estimators.given import given_matrix
-from onefit.kernels import Kernel, make_store, resolve_gamma
-from onefit.memory import budget_bytes
+from onefit.kernels import Floats, Kernel, kernel_matrix, make_store, resolve_gamma
+from onefit.memory import ALWAYS, budget_bytes
 
 
 class SharedKernel:
@@ -21,10 +21,17 @@ class SharedKernel:
 
     Folds read one store. Where γ depends on the rows of a fold ("scale") they share squared
     distances, and each has its own exponential of them; of other kernels they share nothing then.
+
+    Entries are float32. With ``precise`` the core has them in double precision, too, and exactly:
+    those of a small matrix are all evaluated so, once.
     """
 
-    def __init__(self, machine: KernelMachine, X: Any, order: NDArray[np.intp]) -> None:
+    def __init__(
+        self, machine: KernelMachine, X: Any, order: NDArray[np.intp], *, precise: bool = False
+    ) -> None:
         self._machine, self._X, self._order = machine, X, order
+        self._precise = precise
+        self.precise_matrix: Floats | None = None  # of the fit on all rows
         self.matrix = given_matrix(machine, X)  # of a kernel that is given by its values
         self.of_all: Kernel | None = machine._resolve_kernel(X)  # of the fit on all rows
         self._shared: _core.KernelStore | None = None
@@ -58,6 +65,9 @@ class SharedKernel:
             if self._shared is None and self.matrix is not None:
                 budget = budget_bytes(machine.cache_size, n)
                 self._shared = make_store(self.matrix, None, budget, rows=self._order)
+            elif self._shared is None and kernel is not None and self._has_room():
+                self.precise_matrix = kernel_matrix(self._X, kernel)
+                self._shared = self._of_matrix(self.precise_matrix)
             elif self._shared is None:
                 self._shared = machine._store(self._X, kernel, self._order)
             return self._shared
@@ -67,5 +77,18 @@ class SharedKernel:
             return make_store(self._X, kernel, budget, rows=self._order)
         if self._shared is None:
             distances = Kernel("distance")
-            self._shared = make_store(self._X, distances, budget, rows=self._order)
+            if self._has_room():
+                self._shared = self._of_matrix(kernel_matrix(self._X, distances))
+            else:
+                self._shared = make_store(self._X, distances, budget, rows=self._order)
         return _core.KernelStore.from_distances(self._shared, kernel.gamma, budget)
+
+    def _has_room(self) -> bool:
+        """Whether entries in double precision are wanted, and there is memory for all of them."""
+        n = len(self._order)
+        room = min(ALWAYS, budget_bytes(self._machine.cache_size, n))
+        return self._precise and 8 * n**2 <= room
+
+    def _of_matrix(self, matrix: Floats) -> _core.KernelStore:
+        budget = budget_bytes(self._machine.cache_size, len(self._order))
+        return make_store(matrix, None, budget, rows=self._order)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import FitFailedWarning
 
+from onefit.estimators.base import KernelMachine
 from onefit.estimators.classification import ClassTraining, KernelClassifier
 from onefit.folds import FoldWork
 from onefit.kernels import Floats
@@ -22,6 +23,11 @@ from onefit.loo.left_out import LeftOutRows, Proofs, Rules
 from onefit.loo.result import LooResult, OwnValues
 from onefit.problem import class_pairs
 from onefit.voting import class_values
+
+
+def needs_values(machine: KernelMachine) -> bool:
+    """Whether predictions are made of values, not of signs: of a number, or where ties are."""
+    return not isinstance(machine, KernelClassifier) or machine.break_ties
 
 
 def exact_result(fit: LeaveOneOutFit, proofs: Proofs) -> LooResult:
@@ -56,13 +62,17 @@ def approximate_result(fit: LeaveOneOutFit, *, all_values: bool) -> LooResult:
     found, work = estimated_rows(fit, all_values=all_values)
     _warn_of(found.errors, fit.n)
     predictions = _predictions(fit, found)
-    refiner = partial(_refined, fit, found, work)
+    refiner = partial(_refined, fit, found, work, all_values=all_values)
     return _result(fit, found, predictions, exact=False, estimates=work, refiner=refiner)
 
 
-def _refined(fit: LeaveOneOutFit, found: LeftOutRows, work: FoldWork) -> LooResult:
+def _refined(
+    fit: LeaveOneOutFit, found: LeftOutRows, work: FoldWork, *, all_values: bool
+) -> LooResult:
     """The estimates, with exact answers for the rows that were in doubt."""
     doubtful = found.decided == DOUBTFUL
+    if all_values or needs_values(fit.machine):
+        fit.ask_values()
     solved = fit.solve(fit.rules(signs_suffice=False), only=doubtful)
     _warn_of(solved.errors, fit.n)
     mixed = LeftOutRows(

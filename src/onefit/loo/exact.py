@@ -9,6 +9,10 @@ Where leaving a row out changes nothing but its bound, the optimum is followed f
 the other (:mod:`onefit.loo.paths`); else, and where the side that this leads to is in doubt, it is
 solved for.
 
+Where values are asked, not only sides, everything is solved until values are those of the optimum
+up to rounding (:data:`VALUE_TOL`): values that are off by the tolerance are off to a side that
+depends on the row's own label, and ranks that are made of them are biased.
+
 With ``class_weight="balanced"`` every bound changes with the row, with ``gamma="scale"`` the
 kernel, and with ν the sums: there nothing is proven, and all rows are solved.
 """
@@ -34,7 +38,7 @@ from onefit.estimators.classification import KernelClassifier
 from onefit.estimators.given import values_from
 from onefit.estimators.regression import KernelRegressor
 from onefit.estimators.sharing import SharedKernel
-from onefit.folds import Fold, FoldWork, SolvedFold, solve_folds, solve_full
+from onefit.folds import Fold, FoldWork, Solved, SolvedFold, solve_folds, solve_full
 from onefit.kernels import Floats
 from onefit.loo.checks import (
     BOUND,
@@ -52,10 +56,10 @@ from onefit.loo.fits import scale_and_intercept
 from onefit.loo.left_out import LeftOut, LeftOutRows, Proofs, Rules, Undecided
 from onefit.loo.paths import LEAST_TOL, Paths
 from onefit.memory import budget_bytes
-from onefit.problem import class_pairs
+from onefit.problem import Problem, class_pairs
 from onefit.report.progress import shown
 from onefit.seeding import STRATEGIES, Source
-from onefit.solver import solve, warn_if_unfinished
+from onefit.solver import Settings, solve, warn_if_unfinished
 
 # Problems that the core is handed at a time: enough to hide the way there, and few enough for a
 # progress bar to move.
@@ -64,8 +68,24 @@ AT_A_TIME = 32
 # The fit on all rows is solved to this share of the tolerance before paths are followed from it.
 TIGHTER = 0.1
 
-# Values below this cannot be decided: entries of the kernel are not known that well.
-TIGHTEST = 1e-8
+# Where values are asked, the KKT gap of all problems is below this, or below so many times what
+# rounding does to it; with more variables than entries in double precision have room for, up to
+# the rounding of float32 entries. Until FLOAT_TOL the solver's float32 entries are good enough. A
+# last part of the way is gone in a few iterations, or not at all.
+VALUE_TOL = 1e-9
+LAST_TOL = 1e-12
+LAST_ITERATIONS = 2000
+ROUNDING = 1e2 * np.finfo(np.float64).eps
+FLOAT_TOL = 1e-6
+
+# Values are rounded to this power of two, or to one above what rounding does to them: the digits
+# beyond are of a size and a side that depend on how a row was solved, and with it on its label.
+# Left-out values that are equal stay so.
+GRID = 2.0**-26
+
+# Smaller values cannot be decided: entries of the kernel are not known that well. They are ties,
+# and count as 0.
+TIGHTEST = GRID / 2
 
 # So many rows are solved without looking for proofs, and as many with; then the others in the way
 # that costs less (Franc, Laskov & Müller, section 4, look whether half of ten have a proof). Proofs
@@ -89,7 +109,10 @@ class LeaveOneOutFit:
         seeding: str,
         n_jobs: int | None,
         progress: bool | None,
+        *,
+        values: bool = False,
     ) -> None:
+        """With ``values``, these are asked, and computed to more than the tolerance."""
         self.machine = copy(machine)  # what is fitted of it does not matter here
         self.X, self.y = self.machine._check_training_data(X, y)
         self._weights = self.machine._check_weights(sample_weight, self.X)
@@ -99,10 +122,28 @@ class LeaveOneOutFit:
         self._progress = progress
         self.n = len(self.y)
         self.whole: Training = self.machine._training(self.y, self._weights, every_row=True)
-        self._kernel = SharedKernel(self.machine, self.X, self.whole.order)
+        self._values = values
+        self._kernel = SharedKernel(self.machine, self.X, self.whole.order, precise=values)
         self._store = self._kernel.store(self._kernel.of_all)
         self._solved, self.full_work = solve_full(self._store, self.whole.problems, self._settings)
+        if values:
+            self._sharpen()
         self.full = self._full_values()
+
+    def ask_values(self) -> None:
+        """From now on values are asked, not only sides."""
+        if self._values:
+            return
+        self._values = True
+        self._kernel = SharedKernel(self.machine, self.X, self.whole.order, precise=True)
+        self._store = self._kernel.store(self._kernel.of_all)
+        self._sharpen()
+        self.full = self._full_values()
+
+    def _sharpen(self) -> None:
+        for number, (_, problem, solution) in self._solved.items():
+            sharper = self._sharpened(self._store, problem, solution, self.full_work)
+            self._solved[number] = Solved(self._store, problem, sharper)
 
     # ---- rows and their problems ----------------------------------------------------------------
 
@@ -225,8 +266,13 @@ class LeaveOneOutFit:
 
     def _full_values(self) -> Floats:
         """Values of all rows, of each pair or of the function, by the fit on all."""
-        solutions = [self._solved[k].solution for k in range(len(self.whole.problems))]
-        warn_if_unfinished(solutions, self._settings)
+        warn_if_unfinished(self.solutions, self._settings)
+        values = self._products(self.solutions)
+        for number, solution in enumerate(self.solutions):
+            values[:, number] = self._rounded(values[:, number], number, solution)
+        return values
+
+    def _products(self, solutions: list[_core.Solution]) -> Floats:
         if self.n_classes <= 2 and self._kernel.matrix is None:
             [problem], [solution] = self.whole.problems, solutions
             scale, intercept = scale_and_intercept(self.machine, solution)
@@ -235,8 +281,9 @@ class LeaveOneOutFit:
             return values.reshape(-1, 1)
         model = self.machine._model(self.whole, solutions)
         rows = np.arange(self.n, dtype=np.int32)
-        if self._kernel.matrix is not None:
-            values = values_from(self._kernel.matrix, self.whole, model, self.whole.order)
+        matrix = self._kernel.precise_matrix if self._kernel.matrix is None else self._kernel.matrix
+        if matrix is not None:
+            values = values_from(matrix, self.whole, model, self.whole.order)
         else:
             products = _core.pair_products(self._store, rows, self.whole.starts, model.coef, rows)
             values = products + model.intercept
@@ -298,7 +345,6 @@ class LeaveOneOutFit:
         if not self._simple or not self._kernel.is_symmetric:
             return
         last = self.indispensable()
-        classifies = isinstance(self.machine, KernelClassifier)
         budget = budget_bytes(self.machine.cache_size, self.n)
         for number, problem in enumerate(self.whole.problems):
             variables = np.flatnonzero(undecided[number] & ~last[problem.rows])
@@ -306,33 +352,101 @@ class LeaveOneOutFit:
                 continue
             began = perf_counter()
             self._tighten(number)
-            paths = Paths(self._store, problem, self._solved[number], self._settings, budget)
-            scale = 1.0 if classifies else self.machine._unit
+            solved = self._solved[number]
+            precise_to = self._value_tol(problem, solved.solution) if self._values else None
+            paths = Paths(
+                self._store, problem, solved, self._settings, budget, precise_to=precise_to
+            )
+            scale = 1.0 if self._classifies else self.machine._unit
             ends = paths.without(variables)
             name = f"{type(self.machine).__name__}, row"
             for end in shown(ends, len(variables), name, self._progress):
                 row = problem.rows[end.variable]
-                value = problem.linear[end.variable] - end.excess
+                value = scale * (problem.linear[end.variable] - end.excess)
                 work = found.work[row]
                 work.n_iter += end.n_swapped
                 work.seconds -= began
                 began = perf_counter()
                 work.seconds += began
-                if not classifies or abs(value) >= MARGIN * end.gap:
-                    undecided[number][end.variable] = False
-                    for values in (found.values, found.signs, found.reached):
-                        values[row, number] = scale * value
+                if self._values:
+                    value = self._rounded(value, number, solved.solution)
+                elif self._classifies and abs(value) < max(MARGIN * end.gap, TIGHTEST):
+                    continue
+                undecided[number][end.variable] = False
+                for values in (found.values, found.signs, found.reached):
+                    values[row, number] = value
 
     def _tighten(self, number: int) -> None:
         """Paths end as exact as they start, and rows whose side is not sure take a solver."""
         solved, tol = self._solved[number], self._settings.tol * TIGHTER
-        if tol < LEAST_TOL or solved.solution.gap < tol:
+        if self._values or tol < LEAST_TOL or solved.solution.gap < tol:
             return
         started = solved.problem.started(solved.solution.beta, solved.solution.gradient)
         [further] = solve(self._store, [started], replace(self._settings, tol=tol))
         self.full_work.n_iter += further.n_iter
         if further.status == _core.Status.converged:
             self._solved[number] = solved._replace(solution=further)
+
+    def _value_tol(self, problem: Problem, solution: _core.Solution) -> float:
+        """The KKT gap with which values of this problem are as good as exact."""
+        return min(self._settings.tol, max(VALUE_TOL, self._rounding_of(problem, solution)))
+
+    def _rounding_of(self, problem: Problem, solution: _core.Solution) -> float:
+        """What rounding may do to gradients in double precision."""
+        size = np.abs(solution.beta).sum() * self._largest_diagonal + np.abs(problem.linear).max()
+        return float(ROUNDING * size)
+
+    def _rounded(self, values: Any, number: int, solution: _core.Solution) -> Any:
+        """Values by a solution without the digits that are not known; of classes without what is a
+        tie."""
+        if not self._values:
+            return np.where(np.abs(values) < TIGHTEST, 0.0, values) if self._classifies else values
+        scale, _ = scale_and_intercept(self.machine, solution)
+        noise = scale * self._rounding_of(self.whole.problems[number], solution)
+        grid = 2.0 ** np.ceil(np.log2(max(GRID, noise)))
+        return np.rint(values / grid) * grid + 0.0  # no negative zeros
+
+    @property
+    def _classifies(self) -> bool:
+        return isinstance(self.machine, KernelClassifier)
+
+    @cached_property
+    def _largest_diagonal(self) -> float:
+        rows = np.arange(self.n, dtype=np.int32)
+        return max(abs(float(self._store.exact_block(k, k)[0, 0])) for k in rows[:, None])
+
+    def _sharpened(
+        self, store: _core.KernelStore, problem: Problem, solution: _core.Solution, work: FoldWork
+    ) -> _core.Solution:
+        """The solution, solved on until its values are as good as exact.
+
+        On entries in double precision where there is room for them, so far as rounding allows.
+        """
+        if solution.status != _core.Status.converged:
+            return solution
+        tol, precise = self._value_tol(problem, solution), _core.can_solve_precisely(len(problem))
+        coarser = max(tol, FLOAT_TOL) if precise else tol
+        if solution.gap >= coarser:
+            started = problem.started(solution.beta)
+            [further] = solve(store, [started], replace(self._settings, tol=coarser))
+            work.n_iter += further.n_iter
+            if further.gap < self._settings.tol:
+                solution = further
+        if not precise:
+            return solution
+        last = max(LAST_TOL, self._rounding_of(problem, solution))
+        for aim, most in ((tol, self._settings.max_iter), (last, LAST_ITERATIONS)):
+            started = problem.started(solution.beta)
+            further = _core.solve_precisely(store, started, aim, most)
+            work.n_iter += further.n_iter
+            if further.gap >= self._settings.tol:
+                break
+            if further.status != _core.Status.converged:  # what can be had
+                started = problem.started(further.beta)
+                aim = np.nextafter(further.gap, np.inf)
+                further = _core.solve_precisely(store, started, aim, 0)
+            solution = further
+        return solution
 
     def _solved_rows(
         self, rows: list[int], undecided: Undecided, found: LeftOutRows, proofs: Proofs
@@ -361,11 +475,17 @@ class LeaveOneOutFit:
             self.whole.problems,
             self._solved if self._strategy.source is Source.FULL else {},
             self._strategy,
-            self._settings,
+            self._fold_settings,
             AT_A_TIME,
         )
         for fold in folds:
             yield begun.popleft(), fold
+
+    @property
+    def _fold_settings(self) -> Settings:
+        if not self._values:
+            return self._settings
+        return replace(self._settings, tol=min(self._settings.tol, FLOAT_TOL))
 
     def _begin(
         self,
@@ -419,11 +539,17 @@ class LeaveOneOutFit:
         row, rule = left_out.row, NOT_SUPPORT
         solutions = []
         for number, solution in zip(left_out.to_solve, fold.solutions, strict=True):
-            solution = self._decided(left_out, number, solution, fold.work)
+            if self._values:
+                problem = self.whole.problems[number].with_bounds(left_out.bounds)
+                solution = self._sharpened(left_out.store, problem, solution, fold.work)
+            else:
+                solution = self._decided(left_out, number, solution, fold.work)
             proven = solution.status == _core.Status.sign_proven
             if proofs is Proofs.ALL and not proven:
                 solution, proven = self._proven(left_out, number, solution, fold.work)
             value, _ = self._value(left_out, number, solution)
+            if not proven:
+                value = self._rounded(value, number, solution)
             found.signs[row, number] = found.reached[row, number] = value
             found.values[row, number] = np.nan if proven else value
             rule = max(rule, CERTIFICATE if proven else SOLVER)
@@ -489,7 +615,8 @@ class LeaveOneOutFit:
         elif at is not None:
             product = problem.linear[at] - solution.gradient[at]
         else:
-            product = left_out.store.row(row)[problem.rows] @ solution.beta
+            [entries] = left_out.store.exact_block(np.array([row], dtype=np.int32), problem.rows)
+            product = entries @ solution.beta
         scale, intercept = scale_and_intercept(self.machine, solution)
         value = float(scale * product + intercept)
         return value, abs(value) / scale

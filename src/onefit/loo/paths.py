@@ -23,13 +23,16 @@ of the fit on all rows (and the offset),
 this matrix serves the fits without every row: few rows become free or stop being so on the way, and
 with the columns of these the core follows it (core/path.hpp). What the solver does in hundreds or
 thousands of iterations takes about ten steps, whatever C is, and ends in the optimum.
+
+Where values are asked, entries are in double precision, and the equations are solved once more at
+the end of every path: its value is that of the optimum up to rounding.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,11 +45,17 @@ from onefit.kernels import Floats
 from onefit.problem import Problem
 from onefit.solver import Settings
 
-# Entries are float32: what that adds to the diagonal, relative to it.
+# Entries are float32: what that adds to the diagonal, relative to it. In double precision equal
+# rows need a ridge, too, of which nothing is left after the last equations.
 RIDGE = 1e-6
+PRECISE_RIDGE = 1e-9
 
-# A smaller KKT gap needs entries in double precision, which the solver has.
+# A smaller KKT gap needs entries in double precision.
 LEAST_TOL = 1e-5
+
+# In double precision, what the conditions of rows at bounds may be off at the end of a path, where
+# only those of free rows are solved again.
+PRECISE_GAP = 1e-6
 
 # With more free rows their inverse takes longer than the paths save.
 MOST_FREE = 4000
@@ -85,20 +94,26 @@ class Paths:
         solved: Solved,
         settings: Settings,
         budget_bytes: int,
+        *,
+        precise_to: float | None = None,
     ) -> None:
+        """With ``precise_to``, equations hold at the end of a path to so much."""
         self._store, self._rows, self._threads = store, problem.rows, settings.threads
-        self._tol = settings.tol
+        self._precise = precise_to is not None
+        self._largest_gap = PRECISE_GAP if self._precise else settings.tol
+        self._largest_residual = np.inf if precise_to is None else precise_to
         self._problem, self._solution = solved.problem, solved.solution
         solution = solved.solution
         n, beta = len(problem.rows), solution.beta
         inside = (beta > problem.lower) & (beta < problem.upper)
         is_free = inside & (beta != 0) if problem.kink > 0 else inside
         self._n_free = int(is_free.sum())
-        self._room = min(n, int(budget_bytes // (8 * (n + 1))))  # for so many columns
+        arrays = 2 if self._precise else 1
+        self._room = min(n, int(budget_bytes // (8 * arrays * (n + 1))))  # for so many columns
         self.available = (
             not problem.two_groups
             and solution.status == _core.Status.converged
-            and settings.tol >= LEAST_TOL
+            and (self._precise or settings.tol >= LEAST_TOL)
             and 1 <= self._n_free <= min(MOST_FREE, self._room)
         )
         if not self.available:
@@ -110,6 +125,7 @@ class Paths:
         self._n_likely = int(np.count_nonzero(distance < LIKELY))
         self._column_of = np.full(n, -1, dtype=np.int32)
         self._columns = np.empty((self._room, n + 1))
+        self._kernel = np.empty((self._room, n)) if self._precise else None  # rows of the columns
         self._n_columns = 0
         self.available = self._pivot()
 
@@ -131,8 +147,9 @@ class Paths:
             for first in range(0, len(leaving), PATHS_AT_A_TIME):
                 some = leaving[first : first + PATHS_AT_A_TIME]
                 for at, end in zip(some, self._follow(some), strict=True):
-                    if end.reached and end.gap < self._tol:
-                        yield End(int(self._order[at]), end.u, end.gap, end.n_swapped)
+                    if end.reached:
+                        if end.gap < self._largest_gap and end.residual < self._largest_residual:
+                            yield End(int(self._order[at]), end.u, end.gap, end.n_swapped)
                     elif end.missing >= 0:
                         needed.add(end.missing)
                         again.append(at)
@@ -152,6 +169,7 @@ class Paths:
             self._columns,
             self._column_of,
             leaving,
+            kernel=self._kernel,
             threads=self._threads,
         )
 
@@ -165,7 +183,8 @@ class Paths:
         bordered[0, 0] = 0.0
         bordered[1:, 1:] = self._entries(free, slice(n_free))
         diagonal = bordered.diagonal()[1:]
-        self._ridge = RIDGE * float(np.abs(diagonal).mean())
+        ridge = PRECISE_RIDGE if self._precise else RIDGE
+        self._ridge = ridge * float(np.abs(diagonal).mean())
         bordered[1 + free, 1 + free] += self._ridge
         try:
             with _get_threadpool_controller().limit(limits=self._threads, user_api="blas"):
@@ -210,11 +229,15 @@ class Paths:
         first, last = self._n_columns, self._n_columns + len(places)
         self._columns[first:last, : self._n_free + 1] = offset_and_free
         self._columns[first:last, self._n_free + 1 :] = others
+        if self._kernel is not None:
+            self._kernel[first:last] = self._entries(places, slice(None))
         self._column_of[places] = np.arange(first, last)
         self._n_columns = last
 
-    def _entries(self, places: Places, others: slice) -> NDArray[np.float32]:
+    def _entries(self, places: Places, others: slice) -> NDArray[np.floating[Any]]:
         rows = self._rows[self._order]
+        if self._precise:
+            return self._store.exact_block(rows[places], rows[others], self._threads)
         return self._store.block(rows[places], rows[others])
 
 

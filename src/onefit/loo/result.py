@@ -42,7 +42,9 @@ class LooResult:
     decision_values : ndarray of shape (n_rows,), (n_rows, n_classes) or (n_rows, n_pairs)
         Decision values of the left-out rows, as the estimator's ``decision_function`` gives them;
         in regression the predictions. NaN where the sign was proven and no value was needed:
-        ``certify=False`` computes them all. With ``method="approximate"`` they are estimates.
+        ``certify=False`` computes them all, to about 1e-7 (:func:`onefit.leave_one_out`); else
+        those of a classifier are right up to ``tol``. With ``method="approximate"`` they are
+        estimates.
     full_values : ndarray
         The same of the fit on all rows.
     influence : ndarray of shape (n_rows,)

@@ -13,7 +13,7 @@ from sklearn.exceptions import FitFailedWarning
 
 from onefit.estimators.base import KernelMachine
 from onefit.estimators.given import Split
-from onefit.loo.answers import exact_result
+from onefit.loo.answers import exact_result, needs_values
 from onefit.loo.exact import LeaveOneOutFit
 from onefit.loo.left_out import Proofs
 from onefit.loo.result import LooResult
@@ -81,7 +81,8 @@ def each_row(
     wanted: Wanted,
 ) -> EachRow | None:
     """All folds at once; None where one cannot be fitted, for scikit-learn to say."""
-    fit = LeaveOneOutFit(machine, X, y, sample_weight, seeding, n_jobs, progress)
+    values = wanted is Wanted.VALUES or needs_values(machine)
+    fit = LeaveOneOutFit(machine, X, y, sample_weight, seeding, n_jobs, progress, values=values)
     if fit.indispensable().any():
         return None
     proofs = Proofs.WHERE_THEY_PAY if wanted is Wanted.LABELS else Proofs.NONE
