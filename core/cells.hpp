@@ -3,8 +3,8 @@
 //
 // A solution is needed for the next step of its chain and for the values of the held-out rows. Both
 // happen here, on the thread that solved the last pair of a fold; a search is given the values, and
-// as many solutions as it wants to warn of. With two classes the gradient of a held-out row is its
-// value. With more, each kernel value with a support vector is read once for all steps and pairs.
+// as many solutions as it wants to warn of. Values are sums over the support vectors
+// (kernel_sums.hpp): each kernel row is read once for all steps and pairs.
 //
 // Where more than a few of the values of a step are smaller than the tolerance, another start would
 // give other answers: its problems are solved on to a tenth of what decides the values.

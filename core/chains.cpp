@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <utility>
 
-#include "active.hpp"
 #include "chain_workers.hpp"
 #include "folds.hpp"
 
@@ -30,17 +30,102 @@ struct Step {
 
 }  // namespace
 
-ChainRun::ChainRun(Chain chain, bool cold, const Settings& settings, std::size_t scratch,
-                   Interrupt& interrupt, SmoMemory& memory, Done done)
+TrainedPart::TrainedPart(const KernelStore& store, const Problem& all,
+                         std::span<const double> bounds, double share)
+    : all_(all), share_(share) {
+  holds_out_ = !std::all_of(bounds.begin(), bounds.begin() + store.size(),
+                            [](double bound) { return bound > 0.0; });
+  variables_.reserve(all.size());
+  for (std::size_t v = 0; v < all.size(); ++v) {
+    if (v == all.split) split_ = variables_.size();
+    const std::int32_t row = all.rows[v];
+    const double bound = bounds[static_cast<std::size_t>(row)];
+    if (!(bound > 0.0)) continue;
+    variables_.push_back(static_cast<std::int32_t>(v));
+    rows_.push_back(row);
+    bounds_.push_back(bound);
+  }
+  if (all.split >= all.size()) split_ = variables_.size();
+}
+
+void TrainedPart::with_factor(double factor, Problem& problem) const {
+  const std::size_t n = variables_.size();
+  problem.rows = rows_;
+  problem.linear.resize(n);
+  problem.lower.resize(n);
+  problem.upper.resize(n);
+  problem.kink = all_.kink;
+  problem.split = split_;
+  problem.start.clear();
+  problem.start_gradient.clear();
+  problem.likely = {};
+  problem.sign_of.reset();
+  problem.nu = all_.nu;
+  problem.in_one_run = holds_out_;
+  for (std::size_t k = 0; k < n; ++k) {
+    const auto v = static_cast<std::size_t>(variables_[k]);
+    const double bound = factor * bounds_[k];
+    problem.linear[k] = all_.linear[v];
+    problem.lower[k] = all_.lower[v] < 0.0 ? -bound : 0.0;
+    problem.upper[k] = all_.upper[v] > 0.0 ? bound : 0.0;
+  }
+  if (problem.nu == 0.0) return;
+  set_nu_start(problem);
+  if (!all_.start_gradient.empty()) {
+    problem.start_gradient = problem.linear;  // given where K b is 0, as it then is here
+  }
+}
+
+Solution TrainedPart::on_all_rows(const Solution& solution) const {
+  Solution all = solution;
+  all.beta.assign(all_.size(), 0.0);
+  all.gradient.assign(all_.size(), std::numeric_limits<double>::quiet_NaN());
+  for (std::size_t k = 0; k < variables_.size(); ++k) {
+    const auto v = static_cast<std::size_t>(variables_[k]);
+    all.beta[v] = solution.beta[k];
+    all.gradient[v] = solution.gradient[k];
+  }
+  return all;
+}
+
+Solution TrainedPart::of_part(const Solution& solution) const {
+  Solution part = solution;
+  part.beta.resize(variables_.size());
+  part.gradient.resize(variables_.size());
+  for (std::size_t k = 0; k < variables_.size(); ++k) {
+    const auto v = static_cast<std::size_t>(variables_[k]);
+    part.beta[k] = solution.beta[v];
+    part.gradient[k] = solution.gradient[v];
+  }
+  return part;
+}
+
+Solution solve_on(KernelStore& store, const TrainedPart& part, double factor,
+                  const Solution& solution, const Settings& settings, std::size_t scratch,
+                  Interrupt& interrupt) {
+  SmoMemory memory;
+  part.with_factor(factor, memory.problem);
+  memory.problem.start = solution.beta;
+  memory.problem.start_gradient = solution.gradient;
+  return solve(store, memory.problem, settings, scratch, interrupt, memory);
+}
+
+ChainRun::ChainRun(Chain chain, std::shared_ptr<const TrainedPart> part, bool cold,
+                   const Settings& settings, std::size_t scratch, Interrupt& interrupt,
+                   SmoMemory& memory, Done done)
     : chain_(std::move(chain)),
+      part_(std::move(part)),
       cold_(cold),
       settings_(settings),
       scratch_(scratch),
       interrupt_(interrupt),
       memory_(memory),
-      done_(std::move(done)),
-      bounds_(chain_.bounds.size()) {
+      done_(std::move(done)) {
   if (!cold) settings_.newton_patience = kPatience;
+  if (!cold && chain_.before != nullptr) {
+    before_ = part_->of_part(*chain_.before);
+    before_factor_ = chain_.before_factor;
+  }
   if (!chain_.factors.empty()) begin();
   go_on();
 }
@@ -57,19 +142,11 @@ void ChainRun::step(ChainRun& a, ChainRun& b) {
 }
 
 void ChainRun::begin() {
-  const std::size_t k = step_;
-  const double factor = chain_.factors[k];
-  std::transform(chain_.bounds.begin(), chain_.bounds.end(), bounds_.begin(),
-                 [factor](double c) { return c > 0.0 ? factor * c : 0.0; });
+  const double factor = chain_.factors[step_];
   Problem& problem = memory_.problem;
-  with_bounds(*chain_.all, bounds_, problem);
-  const bool is_near = k < chain_.nearby.size() && chain_.nearby[k].status == Status::Converged;
-  started_ = !cold_ && (is_near || (k > 0 && before_.status == Status::Converged));
-  if (started_ && is_near) {
-    start_near(chain_.nearby[k]);
-  } else if (started_) {
-    start_scaled(before_, factor / chain_.factors[k - 1], problem);
-  }
+  part_->with_factor(factor, problem);
+  started_ = !cold_ && before_ && before_->status == Status::Converged;
+  if (started_) start_scaled(*before_, factor / before_factor_, problem);
   spent_ = 0;
   solve_.emplace(*chain_.store, problem, settings_, scratch_, interrupt_, memory_);
 }
@@ -82,11 +159,12 @@ void ChainRun::go_on() {
 void ChainRun::collect() {
   Solution solution = solve_->take();
   solve_.reset();
+  const double factor = chain_.factors[step_];
   if (started_ && !solution.free_rows && solution.status == Status::Converged) {
     // Any offset between two values is right here; that of a cold solve is wanted.
     spent_ = solution.n_iter;
     started_ = false;
-    with_bounds(*chain_.all, bounds_, memory_.problem);
+    part_->with_factor(factor, memory_.problem);
     solve_.emplace(*chain_.store, memory_.problem, settings_, scratch_, interrupt_, memory_);
     return;
   }
@@ -94,29 +172,11 @@ void ChainRun::collect() {
   solution.n_iter += spent_;
   const std::size_t k = step_++;
   const bool is_last = step_ == chain_.factors.size();
-  if (!is_last) before_ = solution;
-  if (!done_(k, std::move(solution)) && !is_last) begin();
-}
-
-// In which more rows take part.
-void ChainRun::start_near(const Solution& solved) {
-  Problem& next = memory_.problem;
-  next.start = average_start(next, solved);
-  memory_.change.resize(next.size());
-  for (std::size_t v = 0; v < next.size(); ++v) {
-    memory_.change[v] = next.start[v] - solved.beta[v];
+  if (!is_last) {
+    before_ = solution;
+    before_factor_ = factor;
   }
-  next.start_gradient = solved.gradient;
-  memory_.activate(*chain_.store, next.rows, next.split, scratch_);
-  shift_gradient(memory_.active, memory_.change.data(), interrupt_, memory_.changes,
-                 next.start_gradient.data());
-}
-
-void solve_chain(const Chain& chain, bool cold, const Settings& settings, std::size_t scratch,
-                 Interrupt& interrupt, const ChainRun::Done& done) {
-  SmoMemory memory;
-  ChainRun run(chain, cold, settings, scratch, interrupt, memory, done);
-  while (!run.has_ended()) run.step();
+  if (!done_(k, std::move(solution)) && !is_last) begin();
 }
 
 void start_scaled(const Solution& solved, double ratio, Problem& next) {
@@ -146,10 +206,13 @@ void solve_chains(const std::vector<Chain>& chains, bool cold, const Settings& s
   over_chains<Step>(
       chains, settings, threads,
       [&](std::size_t c, const ChainPlace& place, const auto& hand) -> ChainTask {
-        return {std::make_unique<ChainRun>(chains[c], cold, place.settings, place.scratch,
+        const Chain& chain = chains[c];
+        const auto part =
+            std::make_shared<TrainedPart>(*chain.store, *chain.all, chain.bounds, chain.share);
+        return {std::make_unique<ChainRun>(chain, part, cold, place.settings, place.scratch,
                                            place.interrupt, place.memory,
-                                           [&hand, c](std::size_t k, Solution&& solution) {
-                                             return hand({c, k, std::move(solution)});
+                                           [&hand, c, part](std::size_t k, Solution&& solution) {
+                                             return hand({c, k, part->on_all_rows(solution)});
                                            }),
                 {}};
       },

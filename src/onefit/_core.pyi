@@ -327,9 +327,17 @@ def estimate_left_out(store: KernelStore, rows: Annotated[NDArray[numpy.int32], 
     Writes estimates of the left-out values of the rows of a fit into the column `number` of arrays with a row for each of the store. Nothing is known, and False returned, without a free row.
     """
 
-def solve_chains(stores: list[KernelStore], problems: list[Problem], bounds: list[Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]], factors: Sequence[Sequence[float]], tol: float = 0.001, max_iter: int = -1, shrinking: bool = True, threads: int = 1, cold: bool = False, finished: object | None = None) -> list[list[Solution]]:
+def solve_chains(stores: list[KernelStore], problems: list[Problem], bounds: list[Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]], factors: Sequence[Sequence[float]], shares: Sequence[float], before: list[tuple[float, Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]] | None], tol: float = 0.001, max_iter: int = -1, shrinking: bool = True, threads: int = 1, cold: bool = False, finished: object | None = None) -> list[list[Solution]]:
     """
-    Solves each problem with its bounds, one for each row of its store, times each of its factors in turn, which must not fall; each starts from the one before, or cold. Returns the solutions, or gives each to `finished(chain, step, solution)`, which stops the work by returning True, and returns nothing. Ctrl-C stops it.
+    Solves each problem with its bounds, one for each row of its store, times each of its factors in turn, which must not fall; each starts from the one before, or cold. Rows whose bound is 0 have no part in it: their coefficients are 0, their gradients NaN. The coefficients of each group of a problem with a start sum to its share of all bounds. The first step starts from `before`, the factor, coefficients and gradients of another solution, or cold where that is None. Returns the solutions, or gives each to `finished(chain, step, solution)`, which stops the work by returning True, and returns nothing. Ctrl-C stops it.
+    """
+
+def solve_on(store: KernelStore, problem: Problem, bounds: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], factor: float, share: float, solution: Solution, tol: float, max_iter: int = -1, shrinking: bool = True, threads: int = 1) -> Solution:
+    """Solves a step of a chain to another tolerance, from its solution."""
+
+def kernel_sums(store: KernelStore, rows: list[Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]], coef: list[Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]], queries: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None))]:
+    """
+    For each list of rows and their coefficients, the sum of coefficients times kernel values for each query. Terms are added in the order of the store, and those of 0 leave no trace: equal queries get equal sums, to the last bit.
     """
 
 def solve_cells(stores: list[KernelStore], problems: list[list[Problem]], starts: Sequence[int], bounds: list[Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]], factors: Sequence[Sequence[float]], queries: list[Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]], codes: list[Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]], share: float, tightest: float, tol: float = 0.001, max_iter: int = -1, shrinking: bool = True, threads: int = 1, cold: bool = False, finished: object | None = None) -> None:

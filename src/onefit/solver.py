@@ -127,12 +127,16 @@ def solve_chains(
     factors: Sequence[Sequence[float]],
     settings: Settings,
     *,
+    shares: Sequence[float],
+    before: Sequence[tuple[float, Floats, Floats] | None],
     cold: bool = False,
     finished: Callable[[int, int, _core.Solution], bool] | None = None,
 ) -> list[list[_core.Solution]]:
     """Solve every problem with its bounds times each of its factors in turn, which do not fall.
 
-    A step starts from the one before, scaled, unless all are to start ``cold``. ``finished`` is
+    A step starts from the one before, scaled, unless all are to start ``cold``; the first from what
+    ``before`` has of another: its factor, coefficients and gradients. Rows without a bound have no
+    part in it. ``shares`` are those of all bounds that coefficients sum to. ``finished`` is
     given every solution as soon as it is there, with the numbers of its chain and step, and stops
     the work by returning True; then nothing is returned. BLAS starts no threads of its own
     meanwhile.
@@ -143,12 +147,39 @@ def solve_chains(
             list(problems),
             list(bounds),
             [list(values) for values in factors],
+            list(shares),
+            list(before),
             tol=settings.tol,
             max_iter=settings.max_iter,
             shrinking=settings.shrinking,
             threads=settings.threads,
             cold=cold,
             finished=finished,
+        )
+
+
+def solve_on(
+    store: _core.KernelStore,
+    problem: _core.Problem,
+    bounds: Floats,
+    factor: float,
+    share: float,
+    solution: _core.Solution,
+    settings: Settings,
+) -> _core.Solution:
+    """Solve a step of a chain to another tolerance, from its solution."""
+    with _ClearErrors(store), blas_threads(1):
+        return _core.solve_on(
+            store,
+            problem,
+            bounds,
+            factor,
+            share,
+            solution,
+            tol=settings.tol,
+            max_iter=settings.max_iter,
+            shrinking=settings.shrinking,
+            threads=settings.threads,
         )
 
 

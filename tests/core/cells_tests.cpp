@@ -3,8 +3,6 @@
 
 #include "cells.hpp"
 #include "check.hpp"
-#include "folds.hpp"
-#include "whole_starts.hpp"
 
 using namespace onefit;
 using namespace onefit::testing;
@@ -199,42 +197,37 @@ TEST(cells_tell_what_did_not_converge) {
   CHECK(count > 0);
 }
 
-// Five folds of every row, and the same problems from nothing.
-TEST(many_rows_start_from_all_of_them) {
-  const Classes classes({0, 400, 850});
-  const std::size_t n = classes.starts.back();
-  KernelStore wide(classes.source(0.05), kPlenty);
-  KernelStore narrow(classes.source(1.0), kPlenty);
-  std::vector<std::vector<double>> bounds(5, std::vector<double>(n, 1.0));
-  std::vector<Line> lines;
-  for (KernelStore* store : {&wide, &narrow}) {
-    for (std::size_t f = 0; f < bounds.size(); ++f) {
-      for (std::size_t r = f; r < n; r += bounds.size()) bounds[f][r] = 0.0;
-      lines.push_back(classes.line(*store));
-      lines.back().bounds = bounds[f];
-    }
-  }
-  const auto starts = whole_starts(lines, 2);
-  CHECK(starts.size() == 2);
-  for (const auto& start : starts) {
-    CHECK(start->lines.size() == bounds.size());
-    CHECK(std::count(start->bounds.begin(), start->bounds.end(), 1.0) ==
-          static_cast<std::ptrdiff_t>(n));
-  }
-  CHECK(whole_starts(lines, 3).empty());  // threads would wait
-  CHECK(whole_starts({lines.begin(), lines.begin() + 2}, 1).empty());
-  Settings settings;
-  settings.tol = 1e-5;
-  for (const std::size_t threads : {1, 2}) {
-    const std::vector<Said> said = run(lines, settings, threads);
-    for (std::size_t l = 0; l < lines.size(); ++l) {
-      const Said alone = run({lines[l]}, settings, 1)[0];
-      CHECK(said[l].right == alone.right);
-      for (std::size_t k = 0; k < alone.values.size(); ++k) {
-        CHECK(std::abs(said[l].values[k] - alone.values[k]) < 1e-3);
+// Another class of rows that are held out, and with it another place in the store.
+TEST(what_is_held_out_leaves_no_trace) {
+  const std::size_t n = 60;
+  const std::vector<double> x = normal(n * kCols, 11);
+  const auto said_with = [&](const std::vector<int>& labels) {
+    std::vector<std::size_t> order;
+    std::vector<std::size_t> starts = {0};
+    for (int k = 0; k < 3; ++k) {
+      for (std::size_t r = 0; r < n; ++r) {
+        if (labels[r] == k) order.push_back(r);
       }
+      starts.push_back(order.size());
     }
-  }
+    Classes classes(starts);
+    std::vector<std::int32_t> position(n);
+    for (std::size_t p = 0; p < n; ++p) {
+      std::copy_n(&x[order[p] * kCols], kCols, &classes.x[p * kCols]);
+      classes.bounds[p] = order[p] % 4 == 0 ? 0.0 : 1.0;
+      position[order[p]] = static_cast<std::int32_t>(p);
+    }
+    classes.queries.clear();
+    for (std::size_t r = 0; r < n; r += 4) classes.queries.push_back(position[r]);
+    classes.codes.assign(classes.queries.size(), 0);
+    KernelStore store(classes.source(0.4), kPlenty);
+    return run({classes.line(store)}, {}, 1)[0].values;
+  };
+  std::vector<int> labels(n);
+  for (std::size_t r = 0; r < n; ++r) labels[r] = x[r * kCols] > 0.4 ? 2 : x[r * kCols] > -0.4;
+  std::vector<int> others = labels;
+  for (std::size_t r = 0; r < n; r += 4) others[r] = (labels[r] + 1) % 3;
+  CHECK(said_with(labels) == said_with(others));
 }
 
 TEST(cells_stop_when_they_are_told_to) {

@@ -100,6 +100,8 @@ TEST(chains_end_where_cold_solves_end) {
           CHECK(found.status == Status::Converged);
           for (std::size_t v = 0; v < kRows; ++v) {
             CHECK(found.beta[v] >= problem.lower[v] && found.beta[v] <= problem.upper[v]);
+            CHECK(std::isnan(found.gradient[v]) == (bounds[v] == 0.0));
+            if (bounds[v] == 0.0) continue;
             CHECK(std::abs(found.gradient[v] - found.offset[0] - expected.gradient[v] +
                            expected.offset[0]) < 1e-4);
           }
@@ -112,6 +114,29 @@ TEST(chains_end_where_cold_solves_end) {
     }
     const Solved cold = run(chains, true, 1e-7, 1);
     CHECK(cold.of[0][2].n_iter == cold.of[0][1].n_iter);
+  }
+}
+
+// From the solution of the step before, as if nothing had been between.
+TEST(chains_go_on_where_they_were) {
+  const Points points;
+  KernelStore store(points.source(0.3), kPlenty);
+  const std::vector<double> bounds = bounds_of_a_fold();
+  for (const bool regression : {false, true}) {
+    const Problem all = on_all_rows(regression);
+    const Chain whole{&store, &all, bounds, kFactors};
+    const Solved solved = run({whole}, false, 1e-3, 1);
+    for (std::size_t k = 1; k < kFactors.size(); ++k) {
+      Chain rest = whole;
+      rest.factors.assign(kFactors.begin() + static_cast<std::ptrdiff_t>(k), kFactors.end());
+      rest.before = &solved.of[0][k - 1];
+      rest.before_factor = kFactors[k - 1];
+      const Solved again = run({rest}, false, 1e-3, 1);
+      for (std::size_t step = k; step < kFactors.size(); ++step) {
+        CHECK(again.of[0][step - k].beta == solved.of[0][step].beta);
+        CHECK(again.of[0][step - k].offset[0] == solved.of[0][step].offset[0]);
+      }
+    }
   }
 }
 

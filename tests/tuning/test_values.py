@@ -1,25 +1,35 @@
-"""Decision values of many models at once, beside those of one after another."""
+"""Sums of kernel values, and which decision values are too small."""
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
-from onefit import voting
-from onefit.tuning.values import _pair_values, _undecided
+from onefit import _core
+from onefit.kernels import Kernel, make_store
+from onefit.tuning.values import _undecided
 
 
-@pytest.mark.parametrize("sizes", [[3, 1, 4], [2, 0, 5, 1], [4, 4, 4, 4, 4, 4, 4]])
-@pytest.mark.parametrize("n_models", [1, 8])
-def test_values_of_many_models(sizes, n_models):
-    random = np.random.default_rng(0)
-    n_classes, n_support = len(sizes), sum(sizes)
-    kernel = random.normal(size=(11, n_support))
-    coef = random.normal(size=(n_models, n_classes - 1, n_support))
-    intercepts = random.normal(size=(n_models, n_classes * (n_classes - 1) // 2))
-    ends = [0, *np.cumsum(sizes).tolist()]
-    found = _pair_values(kernel, coef, ends, intercepts)
-    for k in range(n_models):
-        one = voting.pair_values(kernel, coef[k], np.array(sizes, np.int32), intercepts[k])
-        np.testing.assert_allclose(found[k], one, rtol=0, atol=1e-12)
+@pytest.mark.parametrize("n_queries", [1, 3, 4, 37])
+@pytest.mark.parametrize("n", [30, 400])
+def test_sums_are_those_of_the_terms_in_any_company(n, n_queries):
+    random = np.random.default_rng(n)
+    X = random.normal(size=(n, 4))
+    X[n // 2 :: 3] = X[0]  # equal rows get equal sums
+    store = make_store(X, Kernel("rbf", 0.3), 1 << 26)
+    rows = [random.permutation(n)[: n // 2].astype(np.int32) for _ in range(5)]
+    rows.append(np.concatenate((rows[0], rows[1])))  # a row may be there twice
+    coef = [random.normal(size=len(some)) * (random.random(len(some)) < 0.6) for some in rows]
+    queries = random.permutation(n)[:n_queries].astype(np.int32)
+    found = _core.kernel_sums(store, rows, coef, queries)
+    kernel = store.block(queries, np.arange(n, dtype=np.int32)).astype(np.float64)
+    for k, (some, factors) in enumerate(zip(rows, coef, strict=True)):
+        assert_allclose(found[k], kernel[:, some] @ factors, rtol=0, atol=1e-12)
+        assert_array_equal(_core.kernel_sums(store, [some], [factors], queries)[0], found[k])
+    everyone = np.arange(n, dtype=np.int32)
+    equal = np.flatnonzero((X[0] == X).all(axis=1))
+    for k, sums in enumerate(_core.kernel_sums(store, rows, coef, everyone)):
+        assert len(set(sums[equal].tolist())) == 1
+        assert_array_equal(sums[queries], found[k])
 
 
 @pytest.mark.parametrize("n_small", [0, 1, 2, 5, 60])

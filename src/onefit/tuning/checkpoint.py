@@ -3,8 +3,10 @@
 The file is an SQLite database with a write-ahead log: a cell is one transaction, and is there from
 the moment that its commit returns, whatever then happens to the process. (After a failure of power
 the last commits may be missing; the file is whole all the same.) What the search is about is
-written down with it, and a file of another search is refused, as are damaged ones: every cell has a
-checksum. Estimates that candidates are ranked by are kept, too.
+written down with it, and a file of another search is refused, as are damaged ones: every entry has
+a checksum. Estimates that candidates are ranked by are kept, too, and of every path that is not at
+its end the last solution: a search that goes on comes to the same results, bit for bit, as one that
+was never stopped.
 """
 
 from __future__ import annotations
@@ -25,15 +27,25 @@ from sklearn.base import BaseEstimator
 from sklearn.metrics._scorer import _BaseScorer
 
 from onefit.kernels import Floats
-from onefit.tuning.request import Cell, Outcome, Request
+from onefit.tuning.request import Cell, Outcome, PairState, Request
 
-FORMAT = 1  # of the file
+FORMAT = 2  # of the file
 KIND = 0x6F6E6566  # "onef": SQLite's application_id, by which files of other programs are known
+
+# Errors of SQLite that say nothing of what is in the file.
+UNWRITABLE = (
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_AUTH,
+)
 
 _TABLES = f"""
 BEGIN IMMEDIATE;
 PRAGMA application_id = {KIND};
-CREATE TABLE search (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE search (name TEXT PRIMARY KEY, value TEXT NOT NULL, checksum INTEGER NOT NULL);
 CREATE TABLE cells (
     candidate INTEGER NOT NULL,
     fold INTEGER NOT NULL,
@@ -43,7 +55,16 @@ CREATE TABLE cells (
     checksum INTEGER NOT NULL,
     PRIMARY KEY (candidate, fold)
 );
-CREATE TABLE estimates (candidate INTEGER PRIMARY KEY, error REAL NOT NULL);
+CREATE TABLE estimates (
+    candidate INTEGER PRIMARY KEY, error REAL NOT NULL, checksum INTEGER NOT NULL
+);
+CREATE TABLE paths (
+    candidate INTEGER NOT NULL,
+    fold INTEGER NOT NULL,
+    state BLOB NOT NULL,
+    checksum INTEGER NOT NULL,
+    PRIMARY KEY (candidate, fold)
+);
 COMMIT;
 """
 
@@ -60,27 +81,46 @@ class Checkpoint:
         except sqlite3.Error as error:
             raise ValueError(f"checkpoint={path!r} cannot be opened: {error}.") from None
         try:
-            # Exclusive: two searches that fill one file would do everything twice.
-            self._connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-            is_new = self._check_kind()
-            self._connection.execute("PRAGMA journal_mode = WAL")
-            self._connection.execute("PRAGMA synchronous = NORMAL")
-            if is_new:
-                self._connection.executescript(_TABLES)
-            self._compare(fingerprint(request, version))
-            # Read at once: what cannot be read is to be said before any work is done.
-            self._finished = list(self._read(request))
-        except sqlite3.OperationalError as error:
+            self._open(request, version)
+        except BaseException as error:
             self._connection.close()
-            raise self._error(f"is in use or cannot be written: {error}") from None
-        except sqlite3.DatabaseError as error:
-            self._connection.close()
-            if "not a database" in str(error):
-                raise self._other_kind() from None
-            raise self._damaged() from None
-        except BaseException:
-            self._connection.close()
-            raise
+            clear = self._clear_error(error)
+            if clear is None:
+                raise
+            raise clear from None
+
+    def _open(self, request: Request, version: str) -> None:
+        # What is damaged may be no text.
+        self._connection.text_factory = bytes
+        # Exclusive: two searches that fill one file would do everything twice.
+        self._connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        is_new = self._check_kind()
+        self._connection.execute("PRAGMA journal_mode = WAL")
+        self._connection.execute("PRAGMA synchronous = NORMAL")
+        if is_new:
+            self._connection.executescript(_TABLES)
+        elif self._connection.execute("PRAGMA integrity_check").fetchone() != (b"ok",):
+            raise self._damaged()
+        self._compare(fingerprint(request, version))
+        # Read at once: what cannot be read is to be said before any work is done.
+        self._finished = list(self._read(request))
+        self._estimates = dict(self._read_estimates(request))
+        self._states = dict(self._read_states())
+
+    def _clear_error(self, error: BaseException) -> ValueError | None:
+        """What an error of SQLite means; None for one that is clear already."""
+        if not isinstance(error, sqlite3.Error):
+            return None
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without what it is more exactly
+        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            return self._error(
+                "is in use by another search. Wait for its end, or give another path"
+            )
+        if code == sqlite3.SQLITE_NOTADB:
+            return self._other_kind()
+        if code in UNWRITABLE:
+            return self._error(f"cannot be read or written: {error}")
+        return self._damaged()
 
     def _error(self, what: str) -> ValueError:
         return ValueError(f"checkpoint={self._path!r} {what}.")
@@ -103,10 +143,17 @@ class Checkpoint:
         return is_new
 
     def _compare(self, expected: dict[str, str]) -> None:
-        known = dict(self._connection.execute("SELECT name, value FROM search"))
+        known = {}
+        for name, value, checksum in self._connection.execute("SELECT * FROM search"):
+            if _checksum(name, value) != checksum:
+                raise self._damaged()
+            known[name.decode()] = value.decode()
         if not known:
+            if self._connection.execute("SELECT count(*) FROM cells").fetchone() != (0,):
+                raise self._damaged()
+            rows = [(n, v, _checksum(n.encode(), v.encode())) for n, v in expected.items()]
             with self._transaction():
-                self._connection.executemany("INSERT INTO search VALUES (?, ?)", expected.items())
+                self._connection.executemany("INSERT INTO search VALUES (?, ?, ?)", rows)
             return
         different = [name for name in expected if known.get(name) != expected[name]]
         if VERSION in different:
@@ -131,25 +178,43 @@ class Checkpoint:
         text = json.dumps(outcome, default=_number)
         self._connection.execute(
             "INSERT INTO cells VALUES (?, ?, ?, ?, ?, ?)",
-            (*cell, text, size, data, _checksum(*cell, text, size, data)),
+            (*cell, text, size, data, _checksum(*cell, text.encode(), size, data)),
         )
+
+    def add_states(self, cell: Cell, states: list[PairState]) -> None:
+        """Where the path of a cell goes on; it is in the file when this returns."""
+        data = _packed(states)
+        self._connection.execute(
+            "INSERT OR REPLACE INTO paths VALUES (?, ?, ?, ?)",
+            (*cell, data, _checksum(*cell, data)),
+        )
+
+    def drop_states(self, cells: list[Cell]) -> None:
+        """Forget where paths went on after these cells."""
+        with self._transaction():
+            self._connection.executemany("DELETE FROM paths WHERE candidate=? AND fold=?", cells)
 
     def add_estimate(self, candidate: int, error: float) -> None:
         """What a candidate is ranked by; it is in the file when this returns."""
         error = float("inf") if np.isnan(error) else float(error)  # SQLite knows no NaN
-        self._connection.execute("INSERT INTO estimates VALUES (?, ?)", (candidate, error))
+        self._connection.execute(
+            "INSERT INTO estimates VALUES (?, ?, ?)",
+            (candidate, error, _checksum(candidate, error)),
+        )
 
     def finished(self) -> list[tuple[Cell, Outcome, Floats | None]]:
         """All cells that were there when the file was opened."""
         return self._finished
 
+    def states(self) -> dict[Cell, list[PairState]]:
+        """Where paths went on then, by the last cell of each."""
+        return self._states
+
     def estimates(self) -> dict[int, float]:
-        """The estimates that are there, by candidate."""
-        return dict(self._connection.execute("SELECT candidate, error FROM estimates"))
+        """The estimates that were there then, by candidate."""
+        return self._estimates
 
     def _read(self, request: Request) -> Iterator[tuple[Cell, Outcome, Floats | None]]:
-        if self._connection.execute("PRAGMA integrity_check").fetchone() != ("ok",):
-            raise self._damaged()
         known = set(request.cells)
         for *row, checksum in self._connection.execute("SELECT * FROM cells"):
             candidate, fold, outcome, size, data = row
@@ -157,6 +222,18 @@ class Checkpoint:
                 raise self._damaged()
             values = None if size is None else np.frombuffer(data, dtype="<f8").reshape(-1, size)
             yield Cell(candidate, fold), json.loads(outcome), values
+
+    def _read_estimates(self, request: Request) -> Iterator[tuple[int, float]]:
+        for candidate, error, checksum in self._connection.execute("SELECT * FROM estimates"):
+            if _checksum(candidate, error) != checksum or candidate >= len(request.candidates):
+                raise self._damaged()
+            yield candidate, error
+
+    def _read_states(self) -> Iterator[tuple[Cell, list[PairState]]]:
+        for candidate, fold, data, checksum in self._connection.execute("SELECT * FROM paths"):
+            if _checksum(candidate, fold, data) != checksum:
+                raise self._damaged()
+            yield Cell(candidate, fold), _unpacked(data)
 
     def __enter__(self) -> Self:
         return self
@@ -191,8 +268,51 @@ class _Transaction:
 VERSION = "version of onefit"
 
 
-def _checksum(candidate: int, fold: int, outcome: str, size: int | None, data: bytes | None) -> int:
-    return zlib.crc32(data or b"", zlib.crc32(f"{candidate} {fold} {size} {outcome}".encode()))
+def _checksum(*entries: Any) -> int:
+    """Of an entry of a table, whatever types its values have become."""
+    checksum = 0
+    for entry in entries:
+        data = entry if isinstance(entry, bytes) else repr(entry).encode()
+        checksum = zlib.crc32(
+            data, zlib.crc32(f"{type(entry).__name__} {len(data)}".encode(), checksum)
+        )
+    return checksum
+
+
+def _packed(states: list[PairState]) -> bytes:
+    """Of each, the sizes, then support vectors, their coefficients, rows and their gradients."""
+    parts: list[bytes] = []
+    for converged, beta, gradient in states:
+        support, rows = np.flatnonzero(beta), np.flatnonzero(~np.isnan(gradient))
+        parts += [
+            np.array([converged, len(beta), len(support), len(rows)], dtype="<i8").tobytes(),
+            support.astype("<i4").tobytes(),
+            beta[support].astype("<f8").tobytes(),
+            rows.astype("<i4").tobytes(),
+            gradient[rows].astype("<f8").tobytes(),
+        ]
+    return b"".join(parts)
+
+
+def _unpacked(data: bytes) -> list[PairState]:
+    states: list[PairState] = []
+    at = 0
+
+    def read(dtype: str, count: int) -> Any:
+        nonlocal at
+        values = np.frombuffer(data, dtype, count, at)
+        at += values.nbytes
+        return values
+
+    while at < len(data):
+        converged, size, n_support, n_rows = read("<i8", 4).tolist()
+        beta, gradient = np.zeros(size), np.full(size, np.nan)
+        support = read("<i4", n_support)
+        beta[support] = read("<f8", n_support)
+        rows = read("<i4", n_rows)
+        gradient[rows] = read("<f8", n_rows)
+        states.append(PairState(bool(converged), beta, gradient))
+    return states
 
 
 def fingerprint(request: Request, version: str) -> dict[str, str]:

@@ -26,9 +26,9 @@ from onefit.tuning.candidates import Setting, key_of, settings_of
 from onefit.tuning.families import family_key
 from onefit.tuning.ledger import SearchLedger
 from onefit.tuning.outcomes import Outcomes, Take
-from onefit.tuning.request import Cell, Request
+from onefit.tuning.request import Cell, Known, Request
 from onefit.tuning.transformed import TransformedFold, transformed_fold
-from onefit.tuning.workload import Workload
+from onefit.tuning.workload import NOTHING_KNOWN, Workload
 
 
 class Engine:
@@ -61,22 +61,23 @@ class Engine:
         """The machines of the candidates that are solved here."""
         return {k: m for setting in self._settings for k, m in setting.machines.items()}
 
-    def run(self, cells: Iterable[Cell], take: Take) -> None:
-        """Solve and score these cells; ``take`` is given all of them, some at a time."""
+    def run(self, cells: Iterable[Cell], take: Take, known: Known = NOTHING_KNOWN) -> None:
+        """Solve and score these cells; ``take`` is given all of them, some at a time, but those
+        that are ``known``."""
         by_candidate: dict[int, list[Cell]] = defaultdict(list)
         for cell in cells:
             by_candidate[cell.candidate].append(cell)
         left: list[Cell] = []
         for number, setting in enumerate(self._settings):
             mine = [c for k in setting.machines for c in by_candidate.pop(k, [])]
-            if not mine:
+            if known.cells.issuperset(mine):
                 continue
             if setting.pipeline is None:
-                self._run_alone(number, setting, mine, take, left)
+                self._run_alone(number, setting, mine, take, left, known)
             else:
-                self._run_pipeline(setting, mine, take, left)
+                self._run_pipeline(setting, mine, take, left, known)
         left += [cell for some in by_candidate.values() for cell in some]
-        self._run_by_sklearn(sorted(left), take)
+        self._run_by_sklearn(sorted(cell for cell in left if cell not in known.cells), take)
 
     def on_all_rows(self) -> Iterator[Workload]:
         """Every candidate on all rows: a fold that holds nothing out."""
@@ -116,12 +117,18 @@ class Engine:
     # ---- workloads ------------------------------------------------------------------------------
 
     def _run_alone(
-        self, number: int, setting: Setting, cells: list[Cell], take: Take, left: list[Cell]
+        self,
+        number: int,
+        setting: Setting,
+        cells: list[Cell],
+        take: Take,
+        left: list[Cell],
+        known: Known,
     ) -> None:
         for key, machines in _by_data(setting.machines).items():
             mine = [cell for cell in cells if cell.candidate in machines]
             work = self._work(number, key, machines)
-            self._solve(work, mine, take, left, None)
+            self._solve(work, mine, take, left, None, known)
 
     def _work(self, number: int, key: Any, machines: dict[int, KernelMachine]) -> Workload | None:
         """The workload of these machines on all rows; kept, with its kernels, for a second call."""
@@ -162,12 +169,14 @@ class Engine:
         return work(left) if left else None
 
     def _run_pipeline(
-        self, setting: Setting, cells: list[Cell], take: Take, left: list[Cell]
+        self, setting: Setting, cells: list[Cell], take: Take, left: list[Cell], known: Known
     ) -> None:
         by_fold: dict[int, list[Cell]] = defaultdict(list)
         for cell in cells:
             by_fold[cell.fold].append(cell)
         for number, mine in by_fold.items():
+            if known.cells.issuperset(mine):
+                continue
             fold = self._transformed(setting, number)
             if fold is None:
                 left += mine
@@ -175,7 +184,7 @@ class Engine:
             for machines in _by_data(setting.machines).values():
                 some = [cell for cell in mine if cell.candidate in machines]
                 work = self._new_work(fold.X, fold.y, None, [fold.split], machines)
-                self._solve(work, some, take, left, (fold, number))
+                self._solve(work, some, take, left, (fold, number), known.of_fold(number))
 
     def _transformed(self, setting: Setting, number: int) -> TransformedFold | None:
         request, key = self._request, (id(setting), number)
@@ -201,15 +210,16 @@ class Engine:
         take: Take,
         left: list[Cell],
         of_pipeline: tuple[TransformedFold, int] | None,
+        known: Known,
     ) -> None:
         if work is None:
             left += cells
             return
         done: set[Cell] = set()
 
-        def taken(some: list[Cell], outcomes: Any, values: Any) -> None:
+        def taken(some: list[Cell], outcomes: Any, values: Any, path: Any) -> None:
             try:
-                take(some, outcomes, values)
+                take(some, outcomes, values, path)
             except Exception as error:  # of who takes them, which is not for scikit-learn to repeat
                 raise _NotTakenError from error
             done.update(some)
@@ -224,7 +234,7 @@ class Engine:
         score = Outcomes(self._request, work, taken, self.ledger, fold, number)
         entries = work.stores.entries_evaluated
         try:
-            chains, _ = work.chains(inside)
+            chains, _ = work.chains(inside, known)
             values_do = score.needs_values_only and not self._one_by_one
             work.solve(
                 chains,
@@ -251,7 +261,7 @@ class Engine:
             for args, options in (request.arguments(cell) for cell in cells)
         )
         for cell, outcome in zip(cells, in_turn(calls, self._n_jobs), strict=True):
-            take([cell], [outcome], None)
+            take([cell], [outcome], None, None)
 
 
 class PlainEngine(Engine):

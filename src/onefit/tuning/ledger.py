@@ -41,6 +41,7 @@ class SearchLedger:
         self._note(solved.chain, range(solved.chain.n_cells), solved.n_iter)
 
     def _note(self, chain: Chain, steps: Sequence[int], n_iter: int) -> None:
+        steps = [step for step in steps if step not in chain.known]
         self.cells += len(steps)
         self.seeded += sum(step > 0 for step in steps) if chain.is_seeded else 0
         self.n_iter += n_iter

@@ -7,7 +7,7 @@ from copy import copy
 from dataclasses import replace
 from itertools import compress
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from onefit.kernels import Floats
 from onefit.solver import warn_if_unfinished
 from onefit.tuning.families import factor_of
 from onefit.tuning.ledger import SearchLedger
-from onefit.tuning.request import Cell, Outcome, Request
+from onefit.tuning.request import Cell, Outcome, PairState, Request
 from onefit.tuning.scoring import Answers, Scoring
 from onefit.tuning.transformed import TransformedFold
 from onefit.tuning.values import StepValues
@@ -29,8 +29,17 @@ from onefit.tuning.workload import Chain, SolvedSteps, ValuedSteps, Workload
 
 CONVERGED = _core.Status.converged
 
-# Cells that are done: what each came to, and the values of its test rows, where they are known.
-Take = Callable[[list[Cell], list[Outcome], list[Floats] | None], None]
+
+class Path(NamedTuple):
+    """Where a path goes on after a cell."""
+
+    states: list[PairState]
+    before: list[Cell]  # cells of it that are done, from where it need not go on any more
+
+
+# Cells that are done: what each came to, the values of its test rows, where they are known, and
+# where the path goes on that the last of them is of, if it does.
+Take = Callable[[list[Cell], list[Outcome], list[Floats] | None, Path | None], None]
 
 
 class Outcomes:
@@ -94,6 +103,7 @@ class Outcomes:
         chain = solved.chain
         self._ledger.note(solved)
         began = perf_counter()
+        path = self._path(solved)  # the next step starts here, wherever this one is solved on to
         values = StepValues(self._work, solved)
         held_out = values.held_out()
         spent = solved.seconds + perf_counter() - began
@@ -110,7 +120,24 @@ class Outcomes:
             ]
         else:
             outcomes = self._scored(values, held_out, seconds)
-        self._hand_on(chain, solved.steps, outcomes, held_out, finite)
+        self._hand_on(chain, solved.steps, outcomes, held_out, finite, path)
+
+    def _path(self, solved: SolvedSteps) -> Path | None:
+        """Where the path goes on; None where it has ended, or where every step is cold."""
+        chain, last = solved.chain, solved.steps[-1]
+        if not chain.is_seeded:
+            return None
+        before = [Cell(candidate, self._fold_of(chain)) for candidate in chain.candidates[:last]]
+        if last == chain.n_cells - 1:
+            return Path([], before)
+        solutions = solved.solutions[-1]
+        return Path(
+            [PairState(s.status is CONVERGED, s.beta, s.gradient) for s in solutions], before
+        )
+
+    def _fold_of(self, chain: Chain) -> int:
+        """As the request numbers it."""
+        return chain.fold if self._fold is None else self._number
 
     def _hand_on(
         self,
@@ -119,18 +146,23 @@ class Outcomes:
         outcomes: list[Outcome],
         values: Floats,
         finite: list[bool],
+        path: Path | None = None,
     ) -> None:
         """Steps with finite values; scikit-learn says what it thinks of the others."""
-        fold = chain.fold if self._fold is None else self._number
+        steps, fold = list(steps), self._fold_of(chain)
         cells = [Cell(chain.candidates[step], fold) for step in steps]
         of_cells = list(values)
-        if not all(finite):
-            cells, outcomes = list(compress(cells, finite)), list(compress(outcomes, finite))
-            of_cells = list(compress(of_cells, finite))
+        wanted = [
+            is_finite and step not in chain.known
+            for step, is_finite in zip(steps, finite, strict=True)
+        ]
+        if not all(wanted):
+            cells, outcomes = list(compress(cells, wanted)), list(compress(outcomes, wanted))
+            of_cells = list(compress(of_cells, wanted))
         if self._request.contexts and not self._by_sklearn:
             for cell in cells:
                 self._request.tell(cell)
-        self._take(cells, outcomes, of_cells)
+        self._take(cells, outcomes, of_cells, path)
 
     def _scored(self, values: StepValues, held_out: Floats, seconds: float) -> list[Outcome]:
         train, test = self._work.splits[values.chain.fold]
@@ -181,8 +213,7 @@ class Outcomes:
     ) -> Outcome:
         prepared = self._prepared(solved, values, k, held_out)
         request, chain = self._request, solved.chain
-        fold = chain.fold if self._fold is None else self._number
-        cell = Cell(chain.candidates[solved.steps[k]], fold)
+        cell = Cell(chain.candidates[solved.steps[k]], self._fold_of(chain))
         if self._fold is None:
             machine = clone(request.estimator)
             machine._prepared = prepared

@@ -13,6 +13,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,8 @@ from onefit.tuning.engine import Engine, in_turn
 from onefit.tuning.families import OF_KERNEL
 from onefit.tuning.ledger import SearchLedger
 from onefit.tuning.outcomes import Take
-from onefit.tuning.request import Cell, Outcome, Request
+from onefit.tuning.request import Cell, Known, Outcome, Request
+from onefit.tuning.workload import NOTHING_KNOWN
 
 Some = tuple[list[Cell], list[Outcome], list[Floats] | None]
 Results = tuple[list[Some], SearchLedger]
@@ -42,16 +44,17 @@ class ProcessEngine(Engine):
         super().__init__(request, **how)
         self._processes = processes
 
-    def run(self, cells: Iterable[Cell], take: Take) -> None:
+    def run(self, cells: Iterable[Cell], take: Take, known: Known = NOTHING_KNOWN) -> None:
         cells = list(cells)
         ours = [cell for cell in cells if cell.candidate in self.machines]
-        parts = self._parts(ours)
+        # Of a path that was cut all cells are solved again: workers keep no solutions.
+        parts = [part for part in self._parts(ours) if not known.cells.issuperset(part)]
         if parts:
-            self._run_parts(parts, take)
-        others = [cell for cell in cells if cell.candidate not in self.machines]
+            self._run_parts(parts, take, known)
+        others = [c for c in cells if c.candidate not in self.machines and c not in known.cells]
         self._run_by_sklearn(others, take)
 
-    def _run_parts(self, parts: list[list[Cell]], take: Take) -> None:
+    def _run_parts(self, parts: list[list[Cell]], take: Take, known: Known) -> None:
         request = replace(
             self._request, X=None, y=None, splits=[], contexts={}, options=self._plain_options()
         )
@@ -61,9 +64,12 @@ class ProcessEngine(Engine):
         for done, ledger in in_turn(calls, self._processes):
             self.ledger.add(ledger)
             for cells, outcomes, values in done:
-                for cell in cells:
+                new = [cell not in known.cells for cell in cells]
+                some = list(compress(cells, new))
+                for cell in some:
                     self._request.tell(cell)
-                take(cells, outcomes, values)
+                of_some = None if values is None else list(compress(values, new))
+                take(some, list(compress(outcomes, new)), of_some, None)
 
     def _all_rows(self) -> NDArray[np.intp]:
         """Those of all folds, one after the other: back ends share arrays, not lists of them."""
@@ -148,5 +154,5 @@ def run_part(
         for machine in engine.machines.values():
             machine.cache_size = megabytes
     done: list[Some] = []
-    engine.run(cells, lambda some, outcomes, values: done.append((some, outcomes, values)))
+    engine.run(cells, lambda some, outcomes, values, _: done.append((some, outcomes, values)))
     return done, engine.ledger

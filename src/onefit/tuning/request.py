@@ -7,7 +7,7 @@ nobody here understands can be made all the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from inspect import getclosurevars
@@ -22,6 +22,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.metaestimators import _safe_split
 
 from onefit.estimators.given import Split
+from onefit.kernels import Floats
 from onefit.model_selection.splitting import splits_of
 
 # What scikit-learn's ``_fit_and_score`` returns: scores, times, and the error if there was one.
@@ -34,6 +35,29 @@ class Cell(NamedTuple):
 
     candidate: int
     fold: int
+
+
+class PairState(NamedTuple):
+    """Where the path of a pair of classes, or of a regression, goes on."""
+
+    converged: bool
+    beta: Floats
+    gradient: Floats  # NaN of rows that have no part in it
+
+
+@dataclass(frozen=True)
+class Known:
+    """Cells that are finished already, and where the paths go on that some of them are of."""
+
+    cells: frozenset[Cell] = frozenset()
+    states: Mapping[Cell, list[PairState]] = field(default_factory=dict)
+
+    def of_fold(self, fold: int) -> Known:
+        """Those of one fold, numbered as the only one."""
+        return Known(
+            frozenset(Cell(c.candidate, 0) for c in self.cells if c.fold == fold),
+            {Cell(c.candidate, 0): state for c, state in self.states.items() if c.fold == fold},
+        )
 
 
 @dataclass

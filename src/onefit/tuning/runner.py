@@ -14,7 +14,9 @@ from onefit.tuning.checkpoint import Checkpoint
 from onefit.tuning.engine import Engine
 from onefit.tuning.ledger import SearchLedger
 from onefit.tuning.out_of_fold import OutOfFold
-from onefit.tuning.request import Cell, Outcome, Request
+from onefit.tuning.outcomes import Path
+from onefit.tuning.request import Cell, Known, Outcome, Request
+from onefit.tuning.workload import NOTHING_KNOWN
 
 
 class Runner:
@@ -34,10 +36,12 @@ class Runner:
         self._dropped: set[Cell] = set()
         self.checkpoint = checkpoint
         self._meter = Meter(request.n_cells, "candidates × folds", progress)
+        self._known = NOTHING_KNOWN
         if checkpoint is not None:
             for cell, outcome, values in checkpoint.finished():
                 self._keep([cell], [outcome], None if values is None else [values])
                 self.ledger.resumed += 1
+            self._known = Known(frozenset(self.outcomes), checkpoint.states())
 
     @property
     def ledger(self) -> SearchLedger:
@@ -45,10 +49,9 @@ class Runner:
 
     def run(self, cells: Iterable[Cell]) -> None:
         """Have these cells done, unless they are."""
-        missing = [cell for cell in cells if cell not in self.outcomes]
         began = perf_counter()
         try:
-            self.engine.run(missing, self._take)
+            self.engine.run(cells, self._take, self._known)
         finally:
             self.ledger.seconds += perf_counter() - began
 
@@ -64,11 +67,20 @@ class Runner:
         self._meter.close()
 
     def _take(
-        self, cells: list[Cell], outcomes: list[Outcome], values: list[Floats] | None
+        self,
+        cells: list[Cell],
+        outcomes: list[Outcome],
+        values: list[Floats] | None,
+        path: Path | None,
     ) -> None:
-        if self.checkpoint is not None:
+        if self.checkpoint is not None and cells:
+            # In this order: a cell is never there without what its path goes on from.
+            if path is not None and path.states:
+                self.checkpoint.add_states(cells[-1], path.states)
             for k, (cell, outcome) in enumerate(zip(cells, outcomes, strict=True)):
                 self.checkpoint.add(cell, outcome, None if values is None else values[k])
+            if path is not None:
+                self.checkpoint.drop_states(path.before)
         self._keep(cells, outcomes, values)
 
     def _keep(

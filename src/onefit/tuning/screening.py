@@ -30,7 +30,7 @@ from onefit.solver import blas_threads
 from onefit.tuning.checkpoint import Checkpoint
 from onefit.tuning.engine import Engine
 from onefit.tuning.families import factor_of
-from onefit.tuning.request import Cell, Request
+from onefit.tuning.request import Cell, Known, Request
 from onefit.tuning.runner import Runner
 from onefit.tuning.values import StepValues
 from onefit.tuning.workload import SolvedSteps, Workload
@@ -161,8 +161,8 @@ def estimated_errors(
     if all(k in known for k in engine.machines):
         return errors
     for work in engine.on_all_rows():
-        missing = [Cell(k, 0) for k in work.machines if k not in known]
-        chains, _ = work.chains(missing)
+        everyone = [Cell(k, 0) for k in work.machines]
+        chains, _ = work.chains(everyone, Known(frozenset(Cell(k, 0) for k in known)))
         with blas_threads(1 if len(work.y) < FEW_ROWS else None):
             taker = _Estimate(work, errors, checkpoint)
             work.solve(chains, taker, one_by_one=checkpoint is not None)
@@ -180,6 +180,8 @@ class _Estimate:
         values = StepValues(self._work, solved)
         of_rows = values.at(self._rows)
         for k, step in enumerate(solved.steps):
+            if step in solved.chain.known:
+                continue
             machine, training = values.machine(k), solved.chain.part.training
             tol = solved.chain.family.settings.tol
             fits = [

@@ -1,13 +1,13 @@
 """Decision values of the rows of a fold, from the solutions of its chain.
 
-With two classes, and in regression, they are the gradients that the solver ended with: no kernel
-entry is read. With more classes they are sums over the rows of the store.
+Those of rows that it was trained on are the gradients that the solver ended with, where there is
+one problem. Others are sums over the support vectors, in which a row's own label has no part.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +17,14 @@ from onefit.estimators.base import KernelMachine, Model
 from onefit.estimators.classification import KernelClassifier
 from onefit.estimators.given import values_from
 from onefit.estimators.svc import SVC
-from onefit.kernels import BLOCK_BYTES, Floats
+from onefit.kernels import Floats
 from onefit.model_selection.crossfit import TIGHTEST, UNDECIDED
-from onefit.problem import class_pairs
-from onefit.solver import solve
+from onefit.solver import solve_on
 from onefit.tuning.families import factor_of
 from onefit.tuning.workload import Chain, SolvedSteps, Workload
+
+# Of what decides the values: where problems are solved on to.
+FURTHER = 0.1
 
 
 class StepValues:
@@ -32,12 +34,6 @@ class StepValues:
         self._work, self._solved = work, solved
         self.chain: Chain = solved.chain
         self._models: dict[int, Model] = {}
-        self._plain = (
-            type(self.chain.family.machine) is SVC
-            and len(solved.solutions[0]) == 1
-            and len(self.chain.part.training.order) == len(work.y)
-            and work.matrix is None
-        )
 
     def machine(self, k: int) -> KernelMachine:
         return self._work.machines[self.chain.candidates[self._solved.steps[k]]]
@@ -52,53 +48,48 @@ class StepValues:
     def at(self, rows: NDArray[np.intp]) -> Floats:
         """Values of some rows for each step, of every pair or of the function: of shape (steps,
         rows, values)."""
-        if self._plain:
-            return self._plain_values(rows)[:, :, np.newaxis]
-        if self._work.matrix is None and len(self.chain.part.training.starts) > 3:
-            return self._values_of_pairs(rows)
-        return np.stack([self._values(k, rows) for k in range(len(self._solved.steps))])
+        if self._work.matrix is not None:
+            return np.stack([self._given_values(k, rows) for k in range(len(self._solved.steps))])
+        return self._values(list(range(len(self._solved.steps))), rows)
 
-    def _values_of_pairs(self, rows: NDArray[np.intp]) -> Floats:
-        """The same for several classes: kernel entries are read once for all steps."""
-        training, position = self.chain.part.training, self._work.position
-        models = [self.model(k) for k in range(len(self._solved.steps))]
-        coef = np.stack([model.coef for model in models])
-        support = np.flatnonzero(np.any(coef != 0, axis=(0, 1)))
-        members = position[training.order[support]]
-        coef = coef[:, :, support]
-        ends = np.searchsorted(support, training.starts).tolist()
-        intercepts = np.stack([model.intercept for model in models])
-        found = np.empty((len(models), len(rows), intercepts.shape[1]))
-        at_a_time = max(1, BLOCK_BYTES // (8 * max(1, len(support))))
-        for first in range(0, len(rows), at_a_time):
-            some = slice(first, first + at_a_time)
-            kernel = self.chain.store.block(position[rows[some]], members).astype(np.float64)
-            found[:, some] = _pair_values(kernel, coef, ends, intercepts)
-        return found
+    def _given_values(self, k: int, rows: NDArray[np.intp]) -> Floats:
+        """Those of one step, where the kernel is given by its values."""
+        matrix, training = self._work.matrix, self.chain.part.training
+        assert matrix is not None
+        return values_from(matrix, training, self.model(k), rows)
 
-    def _plain_values(self, rows: NDArray[np.intp]) -> Floats:
-        """The same for two classes of an SVC: of shape (steps, rows)."""
+    def _values(self, steps: list[int], rows: NDArray[np.intp]) -> Floats:
         at = self._work.position[rows]
-        linear = self.chain.part.training.problems[0].linear[at]
-        values = np.array([s.gradient[at] for [s] in self._solved.solutions])
-        values -= linear
-        values -= np.array([[s.offset] for [s] in self._solved.solutions])
-        return values
+        training = self.chain.part.training
+        if len(training.problems) == 1 and len(training.order) == len(self._work.y):
+            products = self._products(steps, at)
+            models = [self.model(k) for k in steps]
+            values = [m.factor * p + m.intercept[0] for m, p in zip(models, products, strict=True)]
+            return np.array(values)[:, :, np.newaxis]
+        machine = self.chain.family.machine
+        assert isinstance(machine, KernelClassifier)
+        pairs = [machine._pair_models(self._solved.solutions[k])[:2] for k in steps]
+        sums = self._sums([beta for betas, _ in pairs for beta in betas], at)
+        values_of_pairs = sums.reshape(len(steps), -1, len(at))
+        values_of_pairs += np.array([offsets for _, offsets in pairs])[:, :, np.newaxis]
+        sign = -1.0 if len(training.problems) == 1 else 1.0  # as in a model of two classes
+        return sign * values_of_pairs.transpose(0, 2, 1)
 
-    def _values(self, k: int, rows: NDArray[np.intp]) -> Floats:
-        work, training, model = self._work, self.chain.part.training, self.model(k)
-        solutions = self._solved.solutions[k]
-        if work.matrix is not None:
-            return values_from(work.matrix, training, model, rows)
-        at = work.position[rows]
-        if len(solutions) == 1 and len(training.order) == len(work.y):
-            [solution], [problem] = solutions, training.problems
-            products = problem.linear[at] - solution.gradient[at]
-            values: Floats = model.factor * products + model.intercept[0]
-            return values.reshape(-1, 1)
-        members = work.position[training.order]
-        products = _core.pair_products(self.chain.store, members, training.starts, model.coef, at)
-        return np.asarray(products + model.intercept)
+    def _products(self, steps: list[int], at: NDArray[np.int32]) -> Floats:
+        """Kβ for each step, where there is but one problem, which is about all rows."""
+        [problem] = self.chain.part.training.problems
+        solutions = [self._solved.solutions[k][0] for k in steps]
+        products: Floats = np.array([problem.linear[at] - s.gradient[at] for s in solutions])
+        unknown = np.isnan(products).any(axis=0)
+        if unknown.any():
+            products[:, unknown] = self._sums([s.beta for s in solutions], at[unknown])
+        return products
+
+    def _sums(self, betas: list[Floats], at: NDArray[np.int32]) -> Floats:
+        """Sums of kernel values for coefficients of each problem of each step in turn."""
+        problems = self.chain.part.training.problems
+        rows = [problem.rows for problem in problems] * (len(betas) // len(problems))
+        return _core.kernel_sums(self.chain.store, rows, betas, at)
 
     def held_out(self) -> Floats:
         """Values of the test rows as ``at`` gives them, each fold solved on until they are decided.
@@ -111,54 +102,42 @@ class StepValues:
         if not isinstance(self.chain.family.machine, KernelClassifier):
             return found
         tol = self.chain.family.settings.tol
-        least = np.abs(found).min(axis=(1, 2), initial=tol).tolist()
         for k, values in enumerate(found):
-            if least[k] >= tol and self._plain:
-                continue
-            rho = 1.0 if self._plain else self.model(k).attributes.get("rho_", 1.0)
-            while (needed := _undecided(np.abs(values) * rho, tol)) and self._solve_on(k, needed):
-                tol_now = max(needed / 10, TIGHTEST / 10)
-                values = found[k] = self._values(k, test)
-                rho = 1.0 if self._plain else self.model(k).attributes.get("rho_", 1.0)
-                if not _undecided(np.abs(values) * rho, tol_now):
+            while (needed := _undecided(np.abs(values) * self._rho(k), tol)) and (
+                self._solve_on(k, tol_now := FURTHER * max(needed, TIGHTEST))
+            ):
+                if self._work.matrix is not None:
+                    values = found[k] = self._given_values(k, test)
+                else:
+                    values = found[k] = self._values([k], test)[0]
+                if not _undecided(np.abs(values) * self._rho(k), tol_now):
                     break
         return found
 
-    def _solve_on(self, k: int, needed: float) -> bool:
-        """Solves a step to a tolerance below its values; whether that was possible."""
-        solutions, part = self._solved.solutions[k], self.chain.part
+    def _rho(self, k: int) -> Any:
+        """What values are in units of: the margin of a ν-SVC, 1 elsewhere."""
+        if type(self.chain.family.machine) is SVC:
+            return 1.0
+        return self.model(k).attributes.get("rho_", 1.0)
+
+    def _solve_on(self, k: int, tol: float) -> bool:
+        """Solves a step to a smaller tolerance; whether that was possible."""
+        solutions, part, family = self._solved.solutions[k], self.chain.part, self.chain.family
         if any(s.status != _core.Status.converged for s in solutions):
             return False
-        bounds = factor_of(self.machine(k)) * part.bounds
-        problems = [
-            self.chain.family.problems[number].with_bounds(bounds).started(s.beta, s.gradient)
-            for number, s in zip(part.problems, solutions, strict=True)
-        ]
-        settings = replace(self.chain.family.settings, tol=max(needed / 10, TIGHTEST / 10))
-        further = solve(self.chain.store, problems, settings)
-        if any(s.status != _core.Status.converged for s in further):
-            return False
+        settings = replace(family.settings, tol=tol)
+        factor = factor_of(self.machine(k))
+        further = []
+        for number, s in zip(part.problems, solutions, strict=True):
+            problem = family.problems[number]
+            further.append(
+                solve_on(self.chain.store, problem, part.bounds, factor, family.share, s, settings)
+            )
+            if further[-1].status != _core.Status.converged:
+                return False
         self._solved.solutions[k] = further
         self._models.pop(k, None)
         return True
-
-
-def _pair_values(kernel: Floats, coef: Floats, ends: list[int], intercepts: Floats) -> Floats:
-    """Decision values of every pair for many models on the same support vectors.
-
-    As ``voting.pair_values``, from ``coef`` of shape (models, classes - 1, support vectors), with
-    one product for each class: those of one model are too small to be fast. ``ends`` are the first
-    support vector of each class, and their number.
-    """
-    n_models, n_others, n_support = coef.shape
-    flat = coef.reshape(-1, n_support)
-    parts = np.stack([flat[:, a:b] @ kernel[:, a:b].T for a, b in pairwise(ends)]).reshape(
-        -1, n_models, n_others, len(kernel)
-    )
-    first, second = np.array(class_pairs(n_others + 1)).T
-    values = parts[first, :, second - 1] + parts[second, :, first]  # pairs, models, rows
-    values += intercepts.T[:, :, np.newaxis]
-    return values.transpose(1, 2, 0)
 
 
 def _undecided(sizes: Floats, tol: float) -> float:

@@ -29,11 +29,13 @@ from onefit.memory import ALWAYS, SHARE, available_bytes, budget_bytes
 from onefit.model_selection.crossfit import TIGHTEST, UNDECIDED
 from onefit.solver import Settings, solve_cells, solve_chains
 from onefit.tuning.families import Family, factor_of, family_key
-from onefit.tuning.request import Cell
+from onefit.tuning.request import Cell, Known, PairState
 from onefit.tuning.stores import Stores
 
 # Chains are of unequal length: so many for each thread leave none idle for long.
 CHAINS_PER_THREAD = 8
+
+NOTHING_KNOWN = Known()
 
 KERNELS_WITH_GAMMA = ("rbf", "poly", "sigmoid")
 
@@ -47,8 +49,11 @@ class Chain:
     kernel: Kernel | None  # None: given by its values
     fold: int
     candidates: list[int]
+    is_seeded: bool  # whether steps start from the one before
+    first: int = 0  # the step to begin with
+    before: list[PairState] | None = None  # what the step before it ended with
+    known: frozenset[int] = frozenset()  # steps that nobody has to be told of
     store: _core.KernelStore = field(init=False)
-    is_seeded: bool = True  # whether steps start from the one before
 
     @property
     def n_cells(self) -> int:
@@ -138,8 +143,13 @@ class Workload:
 
     # ---- what is solved -------------------------------------------------------------------------
 
-    def chains(self, cells: Iterable[Cell]) -> tuple[list[Chain], list[Cell]]:
-        """The cells as chains, kernel by kernel; and those that cannot be solved here."""
+    def chains(
+        self, cells: Iterable[Cell], known: Known = NOTHING_KNOWN
+    ) -> tuple[list[Chain], list[Cell]]:
+        """The cells as chains, kernel by kernel; and those that cannot be solved here.
+
+        Chains of nothing but ``known`` cells are left out, others go on after the last of them.
+        """
         folds_of: dict[int, list[int]] = defaultdict(list)
         for number, fold in cells:
             folds_of[number].append(fold)
@@ -164,8 +174,16 @@ class Workload:
             family = self._family_of[candidates[0]]
             part = family.part(fold)
             assert part is not None
-            in_order[of_kernel].append(Chain(family, part, numbered[of_kernel], fold, candidates))
+            kernel_of = numbered[of_kernel]
+            seeded = not self._cold_in(family, kernel_of)
+            chain = Chain(family, part, kernel_of, fold, candidates, seeded)
+            if _go_on(chain, known):
+                in_order[of_kernel].append(chain)
         return [chain for chains in in_order for chain in chains], impossible
+
+    def _cold_in(self, family: Family, kernel: Kernel | None) -> bool:
+        # A limit on iterations counts from nothing, and so does what may have several optima.
+        return self._cold or family.settings.max_iter >= 0 or not _is_convex(kernel)
 
     def _kernel(self, machine: KernelMachine, fold: int) -> Kernel | None:
         if is_given(machine):
@@ -237,11 +255,7 @@ class Workload:
         """Chains that are solved in the same way."""
         found: dict[_How, list[Chain]] = defaultdict(list)
         for chain in chains:
-            settings = chain.family.settings
-            # A limit on iterations counts from nothing, and so does what may have several optima.
-            cold = self._cold or settings.max_iter >= 0 or not _is_convex(chain.kernel)
-            chain.is_seeded = not cold
-            found[_How(settings, cold)].append(chain)
+            found[_How(chain.family.settings, not chain.is_seeded)].append(chain)
         yield from found.items()
 
     def _matrix(self) -> Floats:
@@ -252,7 +266,7 @@ class Workload:
         """``take`` is given steps as soon as they are solved, while others are."""
         numbers = [c for c, chain in enumerate(chains) for _ in chain.part.problems]
         first = [numbers.index(c) for c in range(len(chains))]
-        factors = [[factor_of(self.machines[k]) for k in chain.candidates] for chain in chains]
+        factors = [self._factors(chain) for chain in chains]
         found: dict[tuple[int, int], dict[int, _core.Solution]] = defaultdict(dict)
         n_solved = [0] * len(chains)  # steps
         last = perf_counter()
@@ -260,13 +274,15 @@ class Workload:
         def finished(number: int, step: int, solution: _core.Solution) -> bool:
             nonlocal last
             c = numbers[number]
-            chain, pairs = chains[c], found[c, step]
+            chain = chains[c]
+            step += chain.first
+            pairs = found[c, step]
             pairs[number - first[c]] = solution
             if len(pairs) < len(chain.part.problems):
                 return False
             n_solved[c] += 1
-            if one_by_one or n_solved[c] == chain.n_cells:
-                steps = [step] if one_by_one else list(range(chain.n_cells))
+            if one_by_one or n_solved[c] == chain.n_cells - chain.first:
+                steps = [step] if one_by_one else list(range(chain.first, chain.n_cells))
                 in_order = [[found[c, k][p] for p in range(len(pairs))] for k in steps]
                 for k in steps:
                     del found[c, k]
@@ -278,11 +294,20 @@ class Workload:
             [chains[c].store for c in numbers],
             [chain.family.problems[k] for chain in chains for k in chain.part.problems],
             [chains[c].part.bounds for c in numbers],
-            [factors[c] for c in numbers],
+            [factors[c][chains[c].first :] for c in numbers],
             how.settings,
+            shares=[chains[c].family.share for c in numbers],
+            before=[
+                _before(chain, factors[c], pair)
+                for c, chain in enumerate(chains)
+                for pair in range(len(chain.part.problems))
+            ],
             cold=how.cold,
             finished=finished,
         )
+
+    def _factors(self, chain: Chain) -> list[float]:
+        return [factor_of(self.machines[k]) for k in chain.candidates]
 
     def _has_values(self, chain: Chain) -> bool:
         """Whether the core can tell what the chain says of test rows: of a C-SVC, whose fold has
@@ -318,7 +343,7 @@ class Workload:
             [chain.family.problems for chain in chains],
             whole.starts,
             [chain.part.bounds for chain in chains],
-            [[factor_of(self.machines[k]) for k in chain.candidates] for chain in chains],
+            [self._factors(chain) for chain in chains],
             [self.position[test] for test in tests],
             [codes[test] for test in tests],
             how.settings,
@@ -327,6 +352,35 @@ class Workload:
             cold=how.cold,
             finished=finished,
         )
+
+
+def _go_on(chain: Chain, known: Known) -> bool:
+    """Lets a chain begin after what is known of it; whether anything is left to do.
+
+    Where the path goes on is known of the last step, mostly. Where it is not, all steps are solved
+    once more: from elsewhere, the others would end a little elsewhere.
+    """
+    cells = [Cell(candidate, chain.fold) for candidate in chain.candidates]
+    chain.known = frozenset(step for step, cell in enumerate(cells) if cell in known.cells)
+    if len(chain.known) == len(cells):
+        return False
+    if not chain.is_seeded:
+        chain.candidates = [cell.candidate for cell in cells if cell not in known.cells]
+        chain.known = frozenset()
+        return True
+    last = max((step for step in chain.known if cells[step] in known.states), default=None)
+    if last is not None:
+        # What is missing before it could not be solved here.
+        chain.first, chain.before = last + 1, known.states[cells[last]]
+    return chain.first < len(cells)
+
+
+def _before(chain: Chain, factors: list[float], pair: int) -> tuple[float, Floats, Floats] | None:
+    """Where a problem of a chain goes on; None: from nothing."""
+    if chain.before is None or not chain.before[pair].converged:
+        return None
+    state = chain.before[pair]
+    return factors[chain.first - 1], state.beta, state.gradient
 
 
 def _budget(cache_size: str | float, n: int, n_kernels: int) -> int:
