@@ -99,7 +99,7 @@ def changed(case: Case, test: np.ndarray) -> Case:
         y[test] = classes[(place + 1) % len(classes)] if case.classifies else -2 * y[test] + 1
     if change != "targets":
         weight[test] = np.where(weight[test] > 1, 0.5, 2.0)
-    return replace(case, y=y, weight=None if change == "targets" else weight)
+    return replace(case, y=y, weight=case.weight if change == "targets" else weight)
 
 
 def values(case: Case) -> np.ndarray:
