@@ -13,7 +13,7 @@ endif
 
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard core/*.cpp core/*.hpp) $(shell find src -name '*.py*' -not -name '*.pyc')
 
-.PHONY: demo test test-oldest test-long lint core-test bench clean
+.PHONY: demo test test-oldest test-long lint core-test bench campaign clean
 
 demo: $(PACKAGE)
 	$(BIN)/onefit demo
@@ -46,6 +46,33 @@ core-test: $(TOOLS)
 	  && build/sanitize-$$kind/core_tests \
 	  || { tail -n 50 build/sanitize-$$kind.log; exit 1; }; \
 	done
+
+# Problems drawn at random, for MINUTES; with SANITIZE=address,undefined or SANITIZE=thread under
+# sanitizers, where every buffer is an allocation of its own.
+MINUTES ?= 10
+SEED ?=
+SANITIZE ?=
+CAMPAIGN := build/campaign-$(SANITIZE)
+
+campaign: $(if $(SANITIZE),$(CAMPAIGN)/package/.built,$(TOOLS))
+	$(BIN)/python -m campaign --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) \
+	  $(if $(SANITIZE),--sanitize $(SANITIZE)) --json build/campaign/last.json
+
+$(CAMPAIGN)/package/.built: $(TOOLS)
+	$(BIN)/python -m pip install --quiet "nanobind>=3.1,<4"
+	$(BIN)/cmake -S . -B $(CAMPAIGN) -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja \
+	  -DPython_EXECUTABLE=$(abspath $(BIN))/python \
+	  -Dnanobind_DIR=$$($(BIN)/python -m nanobind --cmake_dir) \
+	  -DONEFIT_SANITIZE=$(SANITIZE) -DONEFIT_EXACT_BUFFERS=ON -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+	  > build/campaign-$(SANITIZE).log
+	$(BIN)/cmake --build $(CAMPAIGN) --target _core >> build/campaign-$(SANITIZE).log \
+	  || { tail -n 50 build/campaign-$(SANITIZE).log; exit 1; }
+	rm -rf $(CAMPAIGN)/package
+	mkdir -p $(CAMPAIGN)/package
+	cp -r src/onefit $(CAMPAIGN)/package/
+	rm -f $(CAMPAIGN)/package/onefit/*.so
+	cp $(CAMPAIGN)/_core*.so $(CAMPAIGN)/package/onefit/
+	touch $@
 
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks fit

@@ -18,4 +18,6 @@ def rowwise_rbf(A, B):
     """An RBF kernel whose entries depend on the two rows alone, to the last bit."""
     A, B = (M.toarray() if hasattr(M, "toarray") else np.asarray(M) for M in (A, B))
     A, B = A.astype(np.float64), B.astype(np.float64)
-    return np.exp(-0.3 * np.array([[((a - b) ** 2).sum() for b in B] for a in A]).reshape(len(A), len(B)))
+    return np.exp(
+        -0.3 * np.array([[((a - b) ** 2).sum() for b in B] for a in A]).reshape(len(A), len(B))
+    )

@@ -18,6 +18,7 @@ from campaign.worker import Outcome
 # One thread each: the campaign runs as many workers as there are cores.
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
+PACKAGES = r"\b(?:onefit|sklearn|scipy|tests|campaign)"
 START = "from campaign.worker import main; main()"
 
 
@@ -32,12 +33,14 @@ class Process:
         folders = [os.path.abspath(one) for one in given.split(os.pathsep) if one]
         self.environment["PYTHONPATH"] = os.pathsep.join([*folders, str(ROOT)])
         self.process: subprocess.Popen[bytes] | None = None
+        self.n_checked = 0  # since the process was started
 
     def check(self, request: Any, limit: float) -> Outcome:
         """The outcome of a case, given or named, that has ``limit`` seconds."""
         if self.process is None or self.process.poll() is not None:
             self._start()
         assert self.process is not None
+        self.n_checked += 1
         self.log.write_bytes(b"")
         start = time.perf_counter()
         try:
@@ -56,6 +59,7 @@ class Process:
             self.process.kill()
             self.process.wait()
             self.process = None
+        self.n_checked = 0
 
     def _start(self) -> None:
         if self.process is not None:
@@ -111,5 +115,5 @@ class Process:
 def _innermost(text: str) -> str:
     """The innermost Python frame of the thread that faulthandler calls the current one."""
     current = text[text.rfind("Current thread") :]
-    found = re.search(r'File "[^"]*?((?:onefit|sklearn|scipy|tests|campaign)/[^"]*)", line (\d+) in (\S+)', current)
-    return f"{found[1]}, {found[3]}" if found else "unknown code"
+    found = re.search(rf'File "[^"]*({PACKAGES}/[^"]*)", line \d+ in (\S+)', current)
+    return f"{found[1]}, {found[2]}" if found else "unknown code"

@@ -6,7 +6,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from campaign.case import Case
@@ -14,7 +14,7 @@ from campaign.process import Process
 from campaign.reduce import reduced
 from campaign.report import Report
 from campaign.snippet import snippet
-from campaign.worker import Outcome, drawn
+from campaign.worker import Outcome, drawn, module_of
 
 # Failures of one class and kind that are reduced; more of the same are only counted.
 REDUCED = 2
@@ -38,7 +38,7 @@ class Runner:
     def __post_init__(self) -> None:
         self.report = Report(seeds=[self.seed], sanitize=self.sanitize)
         self.lock = threading.Lock()
-        self.numbers = Counter({kind: 0 for kind in self.kinds})
+        self.numbers = Counter(dict.fromkeys(self.kinds, 0))
         self.spent = dict.fromkeys(self.kinds, 0.0)
         self.seen: Counter[tuple[str, str]] = Counter()
 
@@ -81,7 +81,14 @@ class Runner:
 
     def _run_case(self, name: str, process: Process) -> Outcome:
         kind = name.split(":")[0]
+        alone = getattr(module_of(kind), "ALONE", False)
+        if alone:  # what it may overwrite would be taken for a fault of later cases
+            process.close()
         outcome = process.check(name, self.limit)
+        if outcome.status == "crash" and not alone:
+            outcome = self._again(name, outcome, process)
+        if alone:
+            process.close()
         with self.lock:
             self.report.add(kind, outcome)
             self.spent[kind] = self.report.counts[kind].seconds
@@ -93,13 +100,24 @@ class Runner:
             self.say(f"{name}: {outcome.status} again, {outcome.kind}")
         return outcome
 
+    def _again(self, name: str, outcome: Outcome, process: Process) -> Outcome:
+        """A crash that does not happen again in a fresh process is of an earlier case."""
+        again = process.check(name, self.limit)
+        if again.status == "crash":
+            return again
+        return replace(outcome, kind=f"{outcome.kind}, only after earlier cases")
+
     def _reduce(self, name: str, outcome: Outcome, process: Process) -> None:
         # A hang is shorter than its limit allows: what takes a tenth of it is no hang.
         limit = max(5.0, self.limit / 6) if outcome.status == "hang" else self.limit
         self.say(f"{name}: {outcome.status}, {outcome.kind}; reducing")
+        alone = getattr(module_of(name.split(":")[0]), "ALONE", False)
 
         def run(case: Case) -> Outcome:
-            return process.check(case, limit)
+            found = process.check(case, limit)
+            if alone:
+                process.close()
+            return found
 
         case = drawn(name)
         case, tried = reduced(case, outcome.kind, run, self.reduce)

@@ -8,9 +8,35 @@ import numpy as np
 from sklearn import model_selection as ms
 
 # As in scikit-learn; what they are called with is drawn below.
-GROUPED = ("GroupKFold", "StratifiedGroupKFold", "GroupShuffleSplit", "LeavePGroupsOut", "LeaveOneGroupOut")
-PARTITIONS = ("int", "KFold", "StratifiedKFold", "GroupKFold", "StratifiedGroupKFold", "LeaveOneGroupOut", "LeaveOneOut", "PredefinedSplit", "lists")
-OTHERS = ("RepeatedKFold", "RepeatedStratifiedKFold", "ShuffleSplit", "StratifiedShuffleSplit", "GroupShuffleSplit", "LeavePGroupsOut", "TimeSeriesSplit", "overlapping", "masks")
+GROUPED = (
+    "GroupKFold",
+    "StratifiedGroupKFold",
+    "GroupShuffleSplit",
+    "LeavePGroupsOut",
+    "LeaveOneGroupOut",
+)
+PARTITIONS = (
+    "int",
+    "KFold",
+    "StratifiedKFold",
+    "GroupKFold",
+    "StratifiedGroupKFold",
+    "LeaveOneGroupOut",
+    "LeaveOneOut",
+    "PredefinedSplit",
+    "lists",
+)
+OTHERS = (
+    "RepeatedKFold",
+    "RepeatedStratifiedKFold",
+    "ShuffleSplit",
+    "StratifiedShuffleSplit",
+    "GroupShuffleSplit",
+    "LeavePGroupsOut",
+    "TimeSeriesSplit",
+    "overlapping",
+    "masks",
+)
 
 
 def draw(rng: np.random.Generator, *, partition: bool = False, n: int = 60) -> dict[str, Any]:
@@ -65,7 +91,9 @@ def text(spec: dict[str, Any], n: int) -> str:
     """The same as Python; arrays as lists."""
     cv = built(spec, n)
     if isinstance(cv, list):
-        pairs = ", ".join(f"(np.array({list(map(_plain, a))}), np.array({list(map(_plain, b))}))" for a, b in cv)
+        pairs = ", ".join(
+            f"(np.array({list(map(_plain, a))}), np.array({list(map(_plain, b))}))" for a, b in cv
+        )
         return f"[{pairs}]"
     if isinstance(cv, ms.PredefinedSplit):
         return f"sklearn.model_selection.PredefinedSplit(np.arange(len(y)) % {spec.get('k', 3)})"

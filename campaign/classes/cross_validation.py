@@ -54,7 +54,9 @@ def draw(name: str, rng: np.random.Generator) -> Case:
 def check(case: Case) -> int:
     ours = attempt(lambda: call(case, onefit, estimator(case)))
     theirs = attempt(lambda: call(case, model_selection, estimator(case, of_sklearn=True)))
-    compare_errors(ours, theirs, lambda: theirs if not isinstance(theirs, Exception) else _raise(theirs))
+    compare_errors(
+        ours, theirs, lambda: theirs if not isinstance(theirs, Exception) else _raise(theirs)
+    )
     folds = list(_splits(case))
     if case.options.get("function", "cross_val_predict") == "cross_val_predict":
         if np.shape(ours) != np.shape(theirs):
@@ -117,13 +119,17 @@ def _check_scores(case: Case, key: str, ours: Any, theirs: Any, folds: Any) -> i
         value, tolerance = Fold(case, train, test).score(case.options.get("scoring"), rows)
         ties += not np.isfinite(tolerance)
         if abs(ours[k] - value) > tolerance:
-            raise Difference("scores", f"{key} of fold {k}: {ours[k]}, not {value} ± {tolerance:.2g}")
+            raise Difference(
+                "scores", f"{key} of fold {k}: {ours[k]}, not {value} ± {tolerance:.2g}"
+            )
     return ties
 
 
 def _splits(case: Case) -> Any:
     n = len(case.y)
-    cv = check_cv(splitters.built(case.options.get("cv", {}), n), case.y, classifier=case.classifies)
+    cv = check_cv(
+        splitters.built(case.options.get("cv", {}), n), case.y, classifier=case.classifies
+    )
     for train, test in cv.split(case.X, case.y, splitters.groups_of(n)):
         yield tuple(
             np.flatnonzero(part) if np.asarray(part).dtype == bool else np.asarray(part)
@@ -162,7 +168,9 @@ def call(case: Case, module: Any, estimator: Any) -> Any:
     function = getattr(module, case.options.get("function", "cross_val_predict"))
     cv = splitters.built(case.options.get("cv", {}), n)
     more = settings(case, ours=module is onefit)
-    return function(estimator, rows_given(case), case.y, cv=cv, groups=splitters.groups_of(n), **more)
+    return function(
+        estimator, rows_given(case), case.y, cv=cv, groups=splitters.groups_of(n), **more
+    )
 
 
 def _raise(error: Exception) -> None:
@@ -179,10 +187,14 @@ def code(case: Case) -> str:
     params = {k: v for k, v in model(case).get_params().items() if v != defaults[k]}
     for name, module in (("ours", "onefit"), ("theirs", "sklearn")):
         known = {k: v for k, v in params.items() if module == "onefit" or k not in OWN}
-        built = f"{'onefit' if module == 'onefit' else 'sklearn.svm'}.{case.model}({keywords(known)})"
+        built = (
+            f"{'onefit' if module == 'onefit' else 'sklearn.svm'}.{case.model}({keywords(known)})"
+        )
         if case.options.get("pipeline"):
             step = TRANSFORMERS[case.options["pipeline"]].__name__
-            lines.append("from sklearn.preprocessing import *; from sklearn.pipeline import Pipeline")
+            lines.append(
+                "from sklearn.preprocessing import *; from sklearn.pipeline import Pipeline"
+            )
             built = f'Pipeline([("scale", {step}()), ("svm", {built})])'
         more = settings(case, ours=module == "onefit")
         more.pop("params", None)

@@ -15,12 +15,45 @@ from campaign.case import Case, Difference, NothingToCompareError
 from campaign.classes.fits import attempt
 from campaign.snippet import keywords
 
-NUMBERS = ("1e6", "1e20", "1e38", "1e150", "1e300", "1e-30", "1e-300", "mixed", "constant", "duplicates", "nearly singular", "nan", "inf", "subnormal")
-MALFORMED = ("index too large", "index negative", "indptr decreasing", "indptr too long", "data too short", "unsorted", "doubled")
+# Each in a process of its own: memory that one overwrites is no fault of the next.
+ALONE = True
+NUMBERS = (
+    "1e6",
+    "1e20",
+    "1e38",
+    "1e150",
+    "1e300",
+    "1e-30",
+    "1e-300",
+    "mixed",
+    "constant",
+    "duplicates",
+    "nearly singular",
+    "nan",
+    "inf",
+    "subnormal",
+)
+MALFORMED = (
+    "index too large",
+    "index negative",
+    "indptr decreasing",
+    "indptr too long",
+    "data too short",
+    "unsorted",
+    "doubled",
+)
 ENTRIES = ("fit", "fit", "cross_val_score", "leave_one_out", "smooth", "search")
-PARAMETERS = {"C": [1e-30, 1e30, 1e300], "gamma": [1e-300, 1e30, 0.0], "tol": [1e-300, 1e10], "coef0": [1e30, -1e30], "degree": [0, 50]}
+PARAMETERS = {
+    "C": [1e-30, 1e30, 1e300],
+    "gamma": [1e-300, 1e30, 0.0],
+    "tol": [1e-300, 1e10],
+    "coef0": [1e30, -1e30],
+    "degree": [0, 50],
+}
 # A clear error names a parameter or what is wrong with the rows.
-CLEAR = re.compile(r"\b(X|y|C|nu|gamma|tol|coef0|degree|epsilon|kernel|sample_weight|NaN|infinity|finite|large|indices|indptr|sparse|class|classes|overflow\w*|samples?)\b")
+CLEAR = re.compile(
+    r"\b(X|y|C|nu|gamma|tol|coef0|degree|epsilon|kernel|sample_weight|NaN|infinity|finite|large|indices|indptr|sparse|class|classes|overflow\w*|samples?)\b"
+)
 
 
 def draw(name: str, rng: np.random.Generator) -> Case:
@@ -30,7 +63,10 @@ def draw(name: str, rng: np.random.Generator) -> Case:
     X = rng.standard_normal((n, int(rng.integers(1, 5)))) + labels[:, None]
     y = labels if model.endswith("SVC") else X[:, 0] * drawing.one(rng, [1.0, 1.0, 1e150, 1e-300])
     params: dict[str, Any] = drawing.kernel(rng, ("linear", "poly", "rbf", "sigmoid"))
-    options: dict[str, Any] = {"isa": drawing.one(rng, drawing.ISAS), "entry": drawing.one(rng, ENTRIES)}
+    options: dict[str, Any] = {
+        "isa": drawing.one(rng, drawing.ISAS),
+        "entry": drawing.one(rng, ENTRIES),
+    }
     kind = drawing.one(rng, ["numbers", "numbers", "malformed", "parameter"])
     if kind == "numbers":
         X = hostile(rng, X, drawing.one(rng, NUMBERS))
@@ -120,12 +156,16 @@ def given(case: Case) -> Any:
     elif kind == "unsorted":
         X.indices[:], X.data[:] = _unsorted(X)
     elif kind == "doubled":
-        X = sp.csr_matrix((np.repeat(X.data / 2, 2), np.repeat(X.indices, 2), 2 * X.indptr), X.shape)
+        X = sp.csr_matrix(
+            (np.repeat(X.data / 2, 2), np.repeat(X.indices, 2), 2 * X.indptr), X.shape
+        )
     return X
 
 
 def _unsorted(X: sp.csr_matrix) -> tuple[np.ndarray, np.ndarray]:
-    order = np.concatenate([np.arange(a, b)[::-1] for a, b in zip(X.indptr, X.indptr[1:], strict=False)])
+    order = np.concatenate(
+        [np.arange(a, b)[::-1] for a, b in zip(X.indptr, X.indptr[1:], strict=False)]
+    )
     return X.indices[order], X.data[order]
 
 
@@ -135,7 +175,9 @@ def call(case: Case, rows: Any, module: Any) -> Any:
     limit = {} if module is onefit else {"max_iter": 100_000}
     if entry == "smooth":
         name = "SmoothSVC" if case.classifies else "SmoothSVR"
-        keep = {k: v for k, v in case.params.items() if k in ("C", "kernel", "gamma", "degree", "coef0")}
+        keep = {
+            k: v for k, v in case.params.items() if k in ("C", "kernel", "gamma", "degree", "coef0")
+        }
         machine = getattr(onefit, name)(**keep)
         return machine.fit(rows, case.y).predict(rows)
     machine = getattr(module or svm, case.model)(**case.params, **limit)
@@ -158,7 +200,9 @@ def code(case: Case) -> str:
         X = given(case)
         lines += ["import scipy.sparse as sp", f"X = sp.csr_matrix({case.X.shape})"]
         for name in ("data", "indices", "indptr"):
-            lines.append(f"X.{name} = np.array({getattr(X, name).tolist()}, dtype={getattr(X, name).dtype.name!r})")
+            lines.append(
+                f"X.{name} = np.array({getattr(X, name).tolist()}, dtype={getattr(X, name).dtype.name!r})"
+            )
     model = f"onefit.{case.model}({keywords(case.params)})"
     entry = case.options.get("entry", "fit")
     calls = {

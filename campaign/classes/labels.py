@@ -74,15 +74,16 @@ def _check_equal(case: Case, kind: str, rows: np.ndarray, one: np.ndarray, two: 
 
 def _check_duplicates(case: Case, test: np.ndarray, values: np.ndarray) -> None:
     """Equal rows that the same fold holds out have equal values."""
-    _, first, group = np.unique(
-        case.X[test], axis=0, return_index=True, return_inverse=True
-    )
+    _, first, group = np.unique(case.X[test], axis=0, return_index=True, return_inverse=True)
     _check_equal(case, "equal rows differ", test, values, values[first[group.ravel()]])
 
 
 def folds(case: Case) -> list[tuple[np.ndarray, np.ndarray]]:
     n, k = len(case.y), case.options.get("k", 2)
-    return [(np.flatnonzero(np.arange(n) % k != j), np.flatnonzero(np.arange(n) % k == j)) for j in range(k)]
+    return [
+        (np.flatnonzero(np.arange(n) % k != j), np.flatnonzero(np.arange(n) % k == j))
+        for j in range(k)
+    ]
 
 
 def fold(case: Case) -> tuple[np.ndarray, np.ndarray]:
@@ -128,13 +129,26 @@ def code(case: Case) -> str:
     method = "decision_function" if case.classifies else "predict"
     built = estimator(case)
     text = f"onefit.{built!r}"
-    lines = [f"K = np.array({rows_given(case).tolist()})"] if case.options.get("given") == "precomputed" else []
+    lines = (
+        [f"K = np.array({rows_given(case).tolist()})"]
+        if case.options.get("given") == "precomputed"
+        else []
+    )
     if case.options.get("pipeline"):
         step = TRANSFORMERS[case.options["pipeline"]].__name__
-        lines += [f"from sklearn.preprocessing import {step}", "from sklearn.pipeline import Pipeline"]
+        lines += [
+            f"from sklearn.preprocessing import {step}",
+            "from sklearn.pipeline import Pipeline",
+        ]
         text = f'Pipeline([("scale", {step}()), ("svm", onefit.{built[-1]!r})])'
     prefix = "svm__" if case.options.get("pipeline") else ""
-    how = keywords({"method": method, "seeding": case.options.get("seeding", "auto"), "n_jobs": case.options.get("jobs", 1)})
+    how = keywords(
+        {
+            "method": method,
+            "seeding": case.options.get("seeding", "auto"),
+            "n_jobs": case.options.get("jobs", 1),
+        }
+    )
     lines += [
         f"folds = [(np.flatnonzero(np.arange({n}) % {k} != j), np.flatnonzero(np.arange({n}) % {k} == j)) for j in range({k})]",
         f"y2, w2 = {array(other.y)}, {array(other.weight) if other.weight is not None else None}",

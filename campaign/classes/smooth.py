@@ -65,7 +65,8 @@ def _check_fit(case: Case, model: Any, rows: np.ndarray, with_scipy: bool) -> fl
     """How far the model is from the minimum; raises where that is too far."""
     phi, theta, side, c = parts(case, model, rows)
     error = float(np.linalg.norm(slow.gradient(model, theta, phi, side, c)))
-    size = np.linalg.norm(theta) + np.abs(c) @ (np.abs(side) * (1 + np.linalg.norm(phi, axis=1)))
+    A = np.abs(np.column_stack([np.full(len(phi), model.intercept_scaling), phi]))
+    size = np.linalg.norm(theta) + np.linalg.norm(A.T @ (c * (A @ np.abs(theta) + np.abs(side))))
     if not error <= 1e-6 * max(size, 1e-12):
         raise Difference("gradient", f"‖gradient‖ = {error:.3g}, of a size of {size:.3g}")
     if with_scipy:
@@ -84,12 +85,17 @@ def _check_fit(case: Case, model: Any, rows: np.ndarray, with_scipy: bool) -> fl
 
 def _check_folds(case: Case) -> int:
     n, k = len(case.y), case.options.get("k", 2)
-    folds = [(np.flatnonzero(np.arange(n) % k != j), np.flatnonzero(np.arange(n) % k == j)) for j in range(k)]
+    folds = [
+        (np.flatnonzero(np.arange(n) % k != j), np.flatnonzero(np.arange(n) % k == j))
+        for j in range(k)
+    ]
     if case.classifies and any(len(np.unique(case.y[train])) < 2 for train, _ in folds):
         raise NothingToCompareError("a fold of one class")
     method = "decision_function" if case.classifies else "predict"
     params = {} if case.weight is None else {"params": {"sample_weight": case.weight}}
-    ours = onefit.cross_val_predict(built(case), case.given, case.y, cv=folds, method=method, **params)
+    ours = onefit.cross_val_predict(
+        built(case), case.given, case.y, cv=folds, method=method, **params
+    )
     for train, test in folds:
         _compare(case, "held-out values of a smooth model", ours[test], train, test)
     return 0
@@ -98,32 +104,46 @@ def _check_folds(case: Case) -> int:
 def _check_left_out(case: Case, error: float) -> int:
     approximate = case.options["what"] == "approximate"
     method = "approximate" if approximate else "exact"
-    ours = onefit.leave_one_out(built(case), case.given, case.y, method=method, sample_weight=case.weight)
+    ours = onefit.leave_one_out(
+        built(case), case.given, case.y, method=method, sample_weight=case.weight
+    )
     values = ours.decision_values if case.classifies else ours.predictions
     for row in range(len(case.y)):
         train = np.delete(np.arange(len(case.y)), row)
         if case.classifies and len(np.unique(case.y[train])) < 2:
             continue
         if not approximate or ours.exact_rows[row]:
-            kind = "exact_rows of a smooth model" if approximate else "left-out values of a smooth model"
+            kind = (
+                "exact_rows of a smooth model"
+                if approximate
+                else "left-out values of a smooth model"
+            )
             _compare(case, kind, values[[row]], train, np.array([row]))
     return 0
 
 
-def _compare(case: Case, kind: str, values: np.ndarray, train: np.ndarray, test: np.ndarray) -> None:
+def _compare(
+    case: Case, kind: str, values: np.ndarray, train: np.ndarray, test: np.ndarray
+) -> None:
     weight = None if case.weight is None else case.weight[train]
     if weight is not None and (weight > 0).sum() == 0:
         return
     other = built(case).fit(case.given[train], case.y[train], sample_weight=weight)
     error = _check_fit(case, other, train, with_scipy=False)
-    expected = other.decision_function(case.given[test]) if case.classifies else other.predict(case.given[test])
+    expected = (
+        other.decision_function(case.given[test])
+        if case.classifies
+        else other.predict(case.given[test])
+    )
     phi = slow.phi_of(other, case.X[test], getattr(other, "components_", None))
     norms = np.sqrt(other.intercept_scaling**2 + (phi**2).sum(axis=1))
     # Both have gradients of this size; ours starts elsewhere.
     apart = norms * (100 * error + 1e-6 * (np.linalg.norm(theta_of(other)) + 1e-12))
     if not (np.abs(values - expected) <= apart).all():
         k = int(np.argmax(np.abs(values - expected) - apart))
-        raise Difference(kind, f"row {test[k]}: {values[k]!r}, not {expected[k]!r} ± {apart[k]:.2g}")
+        raise Difference(
+            kind, f"row {test[k]}: {values[k]!r}, not {expected[k]!r} ± {apart[k]:.2g}"
+        )
 
 
 def parts(case: Case, model: Any, rows: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -148,7 +168,9 @@ def code(case: Case) -> str:
     what = case.options.get("what", "fit")
     method = "decision_function" if case.classifies else "predict"
     if what == "fit":
-        return f"model = {text}.fit(X, y, sample_weight=w)\nprint(model.{method}(X), model.intercept_)"
+        return (
+            f"model = {text}.fit(X, y, sample_weight=w)\nprint(model.{method}(X), model.intercept_)"
+        )
     if what == "folds":
         n, k = len(case.y), case.options.get("k", 2)
         return (
