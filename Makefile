@@ -40,7 +40,8 @@ core-test: $(TOOLS)
 	mkdir -p build
 	for kind in address,undefined thread; do \
 	  $(BIN)/cmake -S . -B build/sanitize-$$kind -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja \
-	    -DONEFIT_PYTHON=OFF -DONEFIT_TESTS=ON -DONEFIT_SANITIZE=$$kind -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+	    -DONEFIT_PYTHON=OFF -DONEFIT_TESTS=ON -DONEFIT_SANITIZE=$$kind -DONEFIT_EXACT_BUFFERS=ON \
+	    -DCMAKE_BUILD_TYPE=RelWithDebInfo \
 	    > build/sanitize-$$kind.log \
 	  && $(BIN)/cmake --build build/sanitize-$$kind >> build/sanitize-$$kind.log \
 	  && build/sanitize-$$kind/core_tests \

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 
-class Difference(AssertionError):
+class Difference(AssertionError):  # noqa: N818 - a finding, not an error of the campaign
     """onefit and what it is compared with differ, and it is no tie.
 
     ``kind`` is a short name. A reduced case must fail with the same one.
@@ -22,7 +22,7 @@ class Difference(AssertionError):
 
 
 class NothingToCompareError(Exception):
-    """There is no right answer to compare with, for example where scikit-learn does not converge."""
+    """There is no right answer to compare with, as where scikit-learn does not converge."""
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -29,8 +30,8 @@ class Process:
         folder.mkdir(parents=True, exist_ok=True)
         self.log = folder / f"worker-{number}.log"
         self.environment = {**os.environ, **dict.fromkeys(THREADS, "1"), **environment}
-        given = environment.get("PYTHONPATH") or os.environ.get("PYTHONPATH", "")
-        folders = [os.path.abspath(one) for one in given.split(os.pathsep) if one]
+        given = [one.get("PYTHONPATH", "") for one in (environment, os.environ)]
+        folders = [os.path.abspath(one) for one in os.pathsep.join(given).split(os.pathsep) if one]
         self.environment["PYTHONPATH"] = os.pathsep.join([*folders, str(ROOT)])
         self.process: subprocess.Popen[bytes] | None = None
         self.n_checked = 0  # since the process was started
@@ -96,14 +97,10 @@ class Process:
         """SIGABRT has faulthandler print where every thread is."""
         assert self.process is not None
         os.kill(self.process.pid, signal.SIGABRT)
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(10)
-        except subprocess.TimeoutExpired:
-            pass
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         self.close()
         text = self.log.read_text(errors="replace")
         place = _innermost(text)

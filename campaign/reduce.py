@@ -1,4 +1,4 @@
-"""Make a failing case smaller while it fails in the same way: rows, columns, parameters, numbers."""
+"""Make a failing case smaller while it fails in the same way."""
 
 from __future__ import annotations
 

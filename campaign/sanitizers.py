@@ -1,4 +1,4 @@
-"""Workers with an extension that is built under sanitizers; ``make campaign SANITIZE=…`` builds it."""
+"""Workers whose extension is built under sanitizers, by ``make campaign SANITIZE=…``."""
 
 from __future__ import annotations
 

@@ -7,14 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn import model_selection as ms
 
-# As in scikit-learn; what they are called with is drawn below.
-GROUPED = (
-    "GroupKFold",
-    "StratifiedGroupKFold",
-    "GroupShuffleSplit",
-    "LeavePGroupsOut",
-    "LeaveOneGroupOut",
-)
+# Splitters that hold every row out once, and the others.
 PARTITIONS = (
     "int",
     "KFold",
@@ -91,14 +84,24 @@ def text(spec: dict[str, Any], n: int) -> str:
     """The same as Python; arrays as lists."""
     cv = built(spec, n)
     if isinstance(cv, list):
-        pairs = ", ".join(
-            f"(np.array({list(map(_plain, a))}), np.array({list(map(_plain, b))}))" for a, b in cv
-        )
-        return f"[{pairs}]"
+        return f"[{', '.join(f'({_array(train)}, {_array(test)})' for train, test in cv)}]"
     if isinstance(cv, ms.PredefinedSplit):
         return f"sklearn.model_selection.PredefinedSplit(np.arange(len(y)) % {spec.get('k', 3)})"
     return repr(cv) if isinstance(cv, int) else f"sklearn.model_selection.{cv!r}"
 
 
-def _plain(value: Any) -> Any:
-    return value.item() if hasattr(value, "item") else value
+def _array(rows: Any) -> str:
+    return f"np.array({np.asarray(rows).tolist()})"
+
+
+def every_kth(n: int, k: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Folds of every k-th row."""
+    rows = np.arange(n) % k
+    return [(np.flatnonzero(rows != j), np.flatnonzero(rows == j)) for j in range(k)]
+
+
+def text_of_every_kth(n: int, k: int) -> str:
+    return (
+        f"rows = np.arange({n}) % {k}\n"
+        f"folds = [(np.flatnonzero(rows != j), np.flatnonzero(rows == j)) for j in range({k})]"
+    )

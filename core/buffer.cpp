@@ -46,19 +46,20 @@ Stack others;
 }  // namespace
 
 Memory take_memory(std::size_t bytes) {
-  if (bytes == kChunkBytes) {
+  if (!kExactBuffers && bytes == kChunkBytes) {
     const std::lock_guard lock(mutex);
     for (Stack* stack : {&ours, &others}) {
       if (stack->size > 0) return {stack->chunks[--stack->size], bytes};
     }
   }
-  const bool huge = bytes >= 2 * kHugePage;
+  const bool huge = !kExactBuffers && bytes >= 2 * kHugePage;
   const std::size_t align = huge ? kHugePage : kCacheLine;
-  bytes = (bytes + align - 1) / align * align;
+  if (!kExactBuffers) bytes = (bytes + align - 1) / align * align;
 #if defined(_WIN32)
   void* data = _aligned_malloc(bytes, align);
 #else
-  void* data = std::aligned_alloc(align, bytes);
+  void* data = nullptr;
+  if (posix_memalign(&data, align, bytes) != 0) data = nullptr;
 #endif
   if (data == nullptr) throw std::bad_alloc();
 #if defined(__linux__)
@@ -68,7 +69,7 @@ Memory take_memory(std::size_t bytes) {
 }
 
 void give_memory(Memory memory) noexcept {
-  if (memory.bytes == kChunkBytes) {
+  if (!kExactBuffers && memory.bytes == kChunkBytes) {
     const std::lock_guard lock(mutex);
     if (ours.size < kOurs) {
       ours.chunks[ours.size++] = memory.data;

@@ -22,6 +22,13 @@ inline constexpr std::size_t kChunkBytes = std::size_t{8} << 20;
 Memory take_memory(std::size_t bytes);
 void give_memory(Memory memory) noexcept;
 
+// Whether no memory is kept or shared, so that sanitizers see where each array ends.
+#if defined(ONEFIT_EXACT_BUFFERS)
+inline constexpr bool kExactBuffers = true;
+#else
+inline constexpr bool kExactBuffers = false;
+#endif
+
 template <class T>
 class Buffer {
  public:
@@ -85,6 +92,10 @@ class Arena {
   using Chunks = std::vector<Buffer<T>>;
 
   T* take(std::size_t count, Chunks& spare) {
+    if constexpr (kExactBuffers) {
+      chunks_.emplace_back(std::max<std::size_t>(count, 1));
+      return chunks_.back().data();
+    }
     count = (count + kAlignment - 1) / kAlignment * kAlignment;
     if (chunks_.empty() || used_ + count > chunks_.back().size()) {
       if (count <= kChunk && !spare.empty()) {
@@ -102,7 +113,7 @@ class Arena {
 
   void clear(Chunks& spare) {
     for (Buffer<T>& chunk : chunks_) {
-      if (chunk.size() == kChunk) spare.push_back(std::move(chunk));
+      if (!kExactBuffers && chunk.size() == kChunk) spare.push_back(std::move(chunk));
     }
     chunks_.clear();
   }

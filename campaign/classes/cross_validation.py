@@ -1,4 +1,4 @@
-"""Cross-validations: values and scores of every fold against tight refits, shapes against sklearn's."""
+"""Cross-validations: values and scores of every fold against tight refits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 import onefit
 from campaign import draw as drawing
 from campaign import splitters
-from campaign.case import Case, Difference, NothingToCompareError
+from campaign.case import Case, Difference
 from campaign.classes.fits import attempt, compare_errors, model, rows_given
 from campaign.folds import OF_LABELS, OF_NUMBERS, TRANSFORMERS, Fold, share_of_first
 from campaign.reference import OWN
@@ -54,9 +54,7 @@ def draw(name: str, rng: np.random.Generator) -> Case:
 def check(case: Case) -> int:
     ours = attempt(lambda: call(case, onefit, estimator(case)))
     theirs = attempt(lambda: call(case, model_selection, estimator(case, of_sklearn=True)))
-    compare_errors(
-        ours, theirs, lambda: theirs if not isinstance(theirs, Exception) else _raise(theirs)
-    )
+    compare_errors(ours, theirs, lambda: again(theirs))
     folds = list(_splits(case))
     if case.options.get("function", "cross_val_predict") == "cross_val_predict":
         if np.shape(ours) != np.shape(theirs):
@@ -173,8 +171,11 @@ def call(case: Case, module: Any, estimator: Any) -> Any:
     )
 
 
-def _raise(error: Exception) -> None:
-    raise error
+def again(found: Any) -> Any:
+    """What was returned, or raised."""
+    if isinstance(found, Exception):
+        raise found
+    return found
 
 
 def code(case: Case) -> str:
@@ -205,6 +206,3 @@ def code(case: Case) -> str:
         where = "onefit" if module == "onefit" else "sklearn.model_selection"
         lines.append(f"{name} = {where}.{function}({built}, X, y, cv=cv, groups=groups, {text})")
     return "\n".join([*lines, "print(ours)", "print(theirs)"])
-
-
-__all__ = ["NothingToCompareError", "check", "code", "draw"]

@@ -1,4 +1,4 @@
-"""Hostile numbers and matrices: scikit-learn's answer or a clear error, never a crash or nonsense."""
+"""Hostile numbers and matrices: scikit-learn's answer or a clear error, never a crash."""
 
 from __future__ import annotations
 
@@ -175,10 +175,7 @@ def call(case: Case, rows: Any, module: Any) -> Any:
     limit = {} if module is onefit else {"max_iter": 100_000}
     if entry == "smooth":
         name = "SmoothSVC" if case.classifies else "SmoothSVR"
-        keep = {
-            k: v for k, v in case.params.items() if k in ("C", "kernel", "gamma", "degree", "coef0")
-        }
-        machine = getattr(onefit, name)(**keep)
+        machine = getattr(onefit, name)(**smooth_params(case))
         return machine.fit(rows, case.y).predict(rows)
     machine = getattr(module or svm, case.model)(**case.params, **limit)
     if entry == "cross_val_score":
@@ -195,21 +192,28 @@ def call(case: Case, rows: Any, module: Any) -> Any:
 
 def code(case: Case) -> str:
     lines = []
-    kind = case.options.get("malformed")
-    if kind is not None:
+    if case.options.get("malformed") is not None:
         X = given(case)
         lines += ["import scipy.sparse as sp", f"X = sp.csr_matrix({case.X.shape})"]
         for name in ("data", "indices", "indptr"):
-            lines.append(
-                f"X.{name} = np.array({getattr(X, name).tolist()}, dtype={getattr(X, name).dtype.name!r})"
-            )
-    model = f"onefit.{case.model}({keywords(case.params)})"
+            part = getattr(X, name)
+            lines.append(f"X.{name} = np.array({part.tolist()}, dtype={part.dtype.name!r})")
+    lines.append(f"machine = onefit.{case.model}({keywords(case.params)})")
     entry = case.options.get("entry", "fit")
+    if entry == "smooth":
+        name = "SmoothSVC" if case.classifies else "SmoothSVR"
+        lines[-1] = f"machine = onefit.{name}({keywords(smooth_params(case))})"
+    search = "onefit.GridSearchCV(machine, {'tol': [1e-3, 1e-2]}, cv=2).fit(X, y)"
     calls = {
-        "fit": f"print({model}.fit(X, y).predict(X))",
-        "cross_val_score": f"print(onefit.cross_val_score({model}, X, y, cv=3))",
-        "leave_one_out": f"print(onefit.leave_one_out({model}, X, y).decision_values)",
-        "smooth": f"print(onefit.Smooth{'SVC' if case.classifies else 'SVR'}({keywords({k: v for k, v in case.params.items() if k in ('C', 'kernel', 'gamma', 'degree', 'coef0')})}).fit(X, y).predict(X))",
-        "search": f"print(onefit.GridSearchCV({model}, {{'tol': [1e-3, 1e-2]}}, cv=2).fit(X, y).cv_results_['mean_test_score'])",
+        "fit": "machine.fit(X, y).predict(X)",
+        "smooth": "machine.fit(X, y).predict(X)",
+        "cross_val_score": "onefit.cross_val_score(machine, X, y, cv=3)",
+        "leave_one_out": "onefit.leave_one_out(machine, X, y).decision_values",
+        "search": f"{search}.cv_results_['mean_test_score']",
     }
-    return "\n".join([*lines, calls[entry]])
+    return "\n".join([*lines, f"print({calls[entry]})"])
+
+
+def smooth_params(case: Case) -> dict[str, Any]:
+    known = ("C", "kernel", "gamma", "degree", "coef0")
+    return {name: value for name, value in case.params.items() if name in known}

@@ -8,6 +8,7 @@ import numpy as np
 
 import onefit
 from campaign import draw as drawing
+from campaign import splitters
 from campaign.case import Case, Difference, NothingToCompareError
 from campaign.classes.cross_validation import estimator
 from campaign.classes.fits import rows_given
@@ -79,11 +80,7 @@ def _check_duplicates(case: Case, test: np.ndarray, values: np.ndarray) -> None:
 
 
 def folds(case: Case) -> list[tuple[np.ndarray, np.ndarray]]:
-    n, k = len(case.y), case.options.get("k", 2)
-    return [
-        (np.flatnonzero(np.arange(n) % k != j), np.flatnonzero(np.arange(n) % k == j))
-        for j in range(k)
-    ]
+    return splitters.every_kth(len(case.y), case.options.get("k", 2))
 
 
 def fold(case: Case) -> tuple[np.ndarray, np.ndarray]:
@@ -123,37 +120,30 @@ def values(case: Case) -> np.ndarray:
 
 
 def code(case: Case) -> str:
-    _, test = fold(case)
-    other = changed(case, test)
-    n, k, j = len(case.y), case.options.get("k", 2), case.options.get("fold", 0)
-    method = "decision_function" if case.classifies else "predict"
-    built = estimator(case)
-    text = f"onefit.{built!r}"
-    lines = (
-        [f"K = np.array({rows_given(case).tolist()})"]
-        if case.options.get("given") == "precomputed"
-        else []
-    )
-    if case.options.get("pipeline"):
-        step = TRANSFORMERS[case.options["pipeline"]].__name__
-        lines += [
-            f"from sklearn.preprocessing import {step}",
-            "from sklearn.pipeline import Pipeline",
-        ]
-        text = f'Pipeline([("scale", {step}()), ("svm", onefit.{built[-1]!r})])'
-    prefix = "svm__" if case.options.get("pipeline") else ""
-    how = keywords(
-        {
-            "method": method,
-            "seeding": case.options.get("seeding", "auto"),
-            "n_jobs": case.options.get("jobs", 1),
-        }
-    )
+    options = case.options
+    other = changed(case, fold(case)[1])
+    text, lines, prefix = f"onefit.{estimator(case)!r}", [], ""
+    if options.get("given") == "precomputed":
+        lines.append(f"X = np.array({rows_given(case).tolist()})")
+    if options.get("pipeline"):
+        step, prefix = TRANSFORMERS[options["pipeline"]].__name__, "svm__"
+        lines.append(f"from sklearn.preprocessing import {step}")
+        lines.append("from sklearn.pipeline import Pipeline")
+        text = f'Pipeline([("scale", {step}()), ("svm", onefit.{estimator(case)[-1]!r})])'
+    how = {
+        "method": "decision_function" if case.classifies else "predict",
+        "seeding": options.get("seeding", "auto"),
+        "n_jobs": options.get("jobs", 1),
+    }
+    weight = array(other.weight) if other.weight is not None else None
     lines += [
-        f"folds = [(np.flatnonzero(np.arange({n}) % {k} != j), np.flatnonzero(np.arange({n}) % {k} == j)) for j in range({k})]",
-        f"y2, w2 = {array(other.y)}, {array(other.weight) if other.weight is not None else None}",
+        splitters.text_of_every_kth(len(case.y), options.get("k", 2)),
+        f"test = folds[{options.get('fold', 0)}][1]",
+        f"y2, w2 = {array(other.y)}, {weight}",
+        f"machine = {text}",
         "for y, w in ((y, w), (y2, w2)):",
         f"    params = {{'{prefix}sample_weight': np.ones(len(y)) if w is None else w}}",
-        f"    print(onefit.cross_val_predict({text}, {'K' if case.options.get('given') == 'precomputed' else 'X'}, y, cv=folds, params=params, {how})[folds[{j}][1]])",
+        f"    how = dict(cv=folds, params=params, {keywords(how)})",
+        "    print(onefit.cross_val_predict(machine, X, y, **how)[test])",
     ]
     return "\n".join(lines)

@@ -71,12 +71,12 @@ def _check_row(case: Case, ours: Any, row: int, found: Intervals, exact: bool) -
     if case.classifies and values.size == 1:
         values = -values
     known = np.isfinite(values)
-    if exact and values.size == found.low.shape[1] and known.all():
-        if not found.contain(values[None, :])[0]:
-            raise Difference(
-                f"left-out values by {by}",
-                f"row {row}: {values}, right are {found.low[0]} to {found.high[0]}",
-            )
+    comparable = exact and values.size == found.low.shape[1] and known.all()
+    if comparable and not found.contain(values[None, :])[0]:
+        raise Difference(
+            f"left-out values by {by}",
+            f"row {row}: {values}, right are {found.low[0]} to {found.high[0]}",
+        )
     return int(found.ties[0])
 
 

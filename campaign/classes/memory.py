@@ -14,7 +14,6 @@ import numpy as np
 import onefit
 from campaign import draw as drawing
 from campaign.case import Case, Difference, NothingToCompareError
-from campaign.kernels import of_user
 from campaign.snippet import keywords
 
 ALONE = True
@@ -91,6 +90,3 @@ def code(case: Case) -> str:
         "search": f"onefit.GridSearchCV({built}, {{'C': [0.1, 1.0]}}, cv=3).fit(X, y)",
     }
     return f"{calls[how]}\nprint(open('/proc/self/status').read())"
-
-
-__all__ = ["ALONE", "check", "code", "draw", "of_user"]

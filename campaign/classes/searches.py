@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 from sklearn import model_selection, svm
-from sklearn.model_selection import StratifiedKFold, check_cv
+from sklearn.model_selection import check_cv
 
 import onefit
 from campaign import draw as drawing
 from campaign.case import Case, Difference, NothingToCompareError
+from campaign.classes.cross_validation import again
 from campaign.classes.fits import attempt, compare_errors, model
 from campaign.folds import OF_LABELS, OF_NUMBERS, Fold
 from campaign.reference import OWN
@@ -32,7 +33,9 @@ GRIDS = {
 
 def draw(name: str, rng: np.random.Generator) -> Case:
     models = ("SVC", "SVC", "SVR")
-    case = drawing.case(name, rng, models=models, n_rows=(15, 60), tols=(1e-5, 1e-7), weighted=False)
+    case = drawing.case(
+        name, rng, models=models, n_rows=(15, 60), tols=(1e-5, 1e-7), weighted=False
+    )
     case.params.pop("class_weight", None)
     options = case.options
     options["grid"] = drawing.one(rng, GRIDS)
@@ -57,7 +60,7 @@ def check(case: Case) -> int:
         return _check_killed(case)
     ours = attempt(lambda: fitted(case, onefit))
     theirs = attempt(lambda: fitted(case, model_selection))
-    compare_errors(ours, theirs, lambda: _raise_or(theirs))
+    compare_errors(ours, theirs, lambda: again(theirs))
     _check_keys(ours.cv_results_, theirs.cv_results_)
     return _check_scores(case, ours, theirs)
 
@@ -72,7 +75,9 @@ def _check_keys(ours: dict[str, Any], theirs: dict[str, Any]) -> None:
 
 def _check_scores(case: Case, ours: Any, theirs: Any) -> int:
     ties = 0
-    folds = list(check_cv(case.options.get("k", 3), case.y, classifier=case.classifies).split(case.X, case.y))
+    folds = list(
+        check_cv(case.options.get("k", 3), case.y, classifier=case.classifies).split(case.X, case.y)
+    )
     dropped = ours.cv_results_.get("dropped", [False] * len(ours.cv_results_["params"]))
     clear = True
     for number, candidate in enumerate(ours.cv_results_["params"]):
@@ -102,7 +107,7 @@ def _check_scores(case: Case, ours: Any, theirs: Any) -> int:
 
 
 def _check_killed(case: Case) -> int:
-    """A child is killed at a drawn moment; the search goes on from its file, with the same scores."""
+    """A child is killed at a drawn moment; the search goes on with the same scores."""
     whole = attempt(lambda: search(case, onefit).fit(case.given, case.y))
     if isinstance(whole, Exception):
         raise NothingToCompareError(str(whole))
@@ -118,7 +123,7 @@ def _check_killed(case: Case) -> int:
     os.waitpid(child, 0)
     resumed = search(case, onefit).set_params(checkpoint=FILE).fit(case.given, case.y)
     for key, values in whole.cv_results_.items():
-        if "score" not in key:
+        if "score" not in key or "time" in key:
             continue
         found = resumed.cv_results_[key]
         if not np.array_equal(found, values, equal_nan=True):
@@ -154,17 +159,15 @@ def fitted(case: Case, module: Any) -> Any:
     return search(case, module).fit(case.given, case.y)
 
 
-def _raise_or(value: Any) -> Any:
-    if isinstance(value, Exception):
-        raise value
-    return value
-
-
 def code(case: Case) -> str:
     lines = ["results = []"]
     for name, module in (("onefit", onefit), ("sklearn.svm", model_selection)):
         built = search(case, module)
-        settings = {k: v for k, v in built.get_params(deep=False).items() if k not in ("estimator", "param_grid", "param_distributions")}
+        settings = {
+            k: v
+            for k, v in built.get_params(deep=False).items()
+            if k not in ("estimator", "param_grid", "param_distributions")
+        }
         defaults = type(built)(None, {}).get_params(deep=False)
         settings = {k: v for k, v in settings.items() if v != defaults[k]}
         where = "onefit" if module is onefit else "sklearn.model_selection"
@@ -176,6 +179,3 @@ def code(case: Case) -> str:
     if case.options.get("way") == "killed":
         lines.append("# killed at a drawn moment with checkpoint='search.db', then fitted again")
     return "\n".join(lines)
-
-
-__all__ = ["StratifiedKFold", "check", "code", "draw"]

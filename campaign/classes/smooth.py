@@ -1,4 +1,4 @@
-"""Smooth models: fits against the gradient and SciPy's minimum, folds and left-out rows against refits.
+"""Smooth models: fits against the gradient and SciPy's minimum, folds and rows against refits.
 
 The objective is ½‖θ‖² plus a convex loss, so that ‖θ - θ*‖ ≤ ‖gradient at θ‖: what two right
 answers may differ by follows from their gradients.
@@ -14,6 +14,7 @@ from smooth import slow
 
 import onefit
 from campaign import draw as drawing
+from campaign import splitters
 from campaign.case import Case, Difference, NothingToCompareError
 from campaign.snippet import keywords
 
@@ -84,11 +85,7 @@ def _check_fit(case: Case, model: Any, rows: np.ndarray, with_scipy: bool) -> fl
 
 
 def _check_folds(case: Case) -> int:
-    n, k = len(case.y), case.options.get("k", 2)
-    folds = [
-        (np.flatnonzero(np.arange(n) % k != j), np.flatnonzero(np.arange(n) % k == j))
-        for j in range(k)
-    ]
+    folds = splitters.every_kth(len(case.y), case.options.get("k", 2))
     if case.classifies and any(len(np.unique(case.y[train])) < 2 for train, _ in folds):
         raise NothingToCompareError("a fold of one class")
     method = "decision_function" if case.classifies else "predict"
@@ -171,17 +168,23 @@ def code(case: Case) -> str:
         return (
             f"model = {text}.fit(X, y, sample_weight=w)\nprint(model.{method}(X), model.intercept_)"
         )
+    lines = [f"machine = {text}"]
+    refit = f"machine.fit(X[train], y[train], None if w is None else w[train]).{method}"
     if what == "folds":
-        n, k = len(case.y), case.options.get("k", 2)
-        return (
-            f"folds = [(np.flatnonzero(np.arange({n}) % {k} != j), np.flatnonzero(np.arange({n}) % {k} == j)) for j in range({k})]\n"
-            f"print(onefit.cross_val_predict({text}, X, y, cv=folds, method={method!r}, params={{'sample_weight': w}}))\n"
-            f"for train, test in folds:\n    print({text}.fit(X[train], y[train], None if w is None else w[train]).{method}(X[test]))"
-        )
+        lines += [
+            splitters.text_of_every_kth(len(case.y), case.options.get("k", 2)),
+            f"how = dict(cv=folds, method={method!r}, params={{'sample_weight': w}})",
+            "print(onefit.cross_val_predict(machine, X, y, **how))",
+            "for train, test in folds:",
+            f"    print({refit}(X[test]))",
+        ]
+        return "\n".join(lines)
     kind = "approximate" if what == "approximate" else "exact"
-    return (
-        f"result = onefit.leave_one_out({text}, X, y, method={kind!r}, sample_weight=w)\n"
-        "print(result.decision_values, result.predictions, result.exact_rows)\n"
-        "for row in range(len(y)):\n    train = np.delete(np.arange(len(y)), row)\n"
-        f"    print({text}.fit(X[train], y[train], None if w is None else w[train]).{method}(X[[row]]))"
-    )
+    lines += [
+        f"result = onefit.leave_one_out(machine, X, y, method={kind!r}, sample_weight=w)",
+        "print(result.decision_values, result.predictions, result.exact_rows)",
+        "for row in range(len(y)):",
+        "    train = np.delete(np.arange(len(y)), row)",
+        f"    print({refit}(X[[row]]))",
+    ]
+    return "\n".join(lines)
