@@ -28,6 +28,7 @@ class Fold:
     train: np.ndarray
     test: np.ndarray
     params: dict[str, Any] = field(default_factory=dict)
+    optimum: bool = False  # see Reference
 
     def __post_init__(self) -> None:
         X, y = self.case.X, self.case.y
@@ -36,7 +37,7 @@ class Fold:
         self.transform = transformer(self.case, X[self.train])
         params = {**fits.params_of_rows(self.case), **self.params}
         rows = self.transform(X[self.train])
-        self.reference = Reference(self.case, rows, y[self.train], weight, params)
+        self.reference = Reference(self.case, rows, y[self.train], weight, params, self.optimum)
 
     def intervals(self, rows: np.ndarray | None = None) -> Intervals:
         rows = self.test if rows is None else rows

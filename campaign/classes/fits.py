@@ -15,7 +15,7 @@ import onefit
 from campaign import draw as drawing
 from campaign.case import Case, Difference, NothingToCompareError
 from campaign.kernels import of_user
-from campaign.reference import MAX_ITER, OWN, PAIRINGS, Reference
+from campaign.reference import MAX_ITER, OWN, PAIRINGS, Reference, is_sparse, scale_of
 from campaign.snippet import keywords
 
 # How the kernel is given: by name, as a matrix, or as a function.
@@ -114,8 +114,10 @@ def params_of_rows(case: Case) -> dict[str, Any]:
     params = {name: case.params[name] for name in case.params if name not in OWN}
     if case.options.get("given") == "callable":
         params["kernel"] = of_user
-    if case.options.get("given") == "precomputed":  # of all rows, whatever a fold trains on
-        params["gamma"] = naive.gamma_value(params.get("gamma", "scale"), case.X)
+    precomputed = case.options.get("given") == "precomputed"
+    if params.get("gamma", "scale") == "scale" and (precomputed or case.kind == "fits"):
+        # Of all rows, whatever a fold trains on.
+        params["gamma"] = scale_of(case.X, is_sparse(case) and not precomputed)
     return {"tol": 1e-3, **params}
 
 
