@@ -34,14 +34,12 @@ class Process:
         folders = [os.path.abspath(one) for one in os.pathsep.join(given).split(os.pathsep) if one]
         self.environment["PYTHONPATH"] = os.pathsep.join([*folders, str(ROOT)])
         self.process: subprocess.Popen[bytes] | None = None
-        self.n_checked = 0  # since the process was started
 
     def check(self, request: Any, limit: float) -> Outcome:
         """The outcome of a case, given or named, that has ``limit`` seconds."""
         if self.process is None or self.process.poll() is not None:
             self._start()
         assert self.process is not None
-        self.n_checked += 1
         self.log.write_bytes(b"")
         start = time.perf_counter()
         try:
@@ -60,7 +58,6 @@ class Process:
             self.process.kill()
             self.process.wait()
             self.process = None
-        self.n_checked = 0
 
     def _start(self) -> None:
         if self.process is not None:
@@ -96,7 +93,7 @@ class Process:
     def _hang(self, seconds: float) -> Outcome:
         """SIGABRT has faulthandler print where every thread is."""
         assert self.process is not None
-        os.kill(self.process.pid, signal.SIGABRT)
+        os.killpg(self.process.pid, signal.SIGABRT)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(10)
         with contextlib.suppress(ProcessLookupError):
@@ -110,7 +107,13 @@ class Process:
 
 
 def _innermost(text: str) -> str:
-    """The innermost Python frame of the thread that faulthandler calls the current one."""
-    current = text[text.rfind("Current thread") :]
-    found = re.search(rf'File "[^"]*({PACKAGES}/[^"]*)", line \d+ in (\S+)', current)
-    return f"{found[1]}, {found[2]}" if found else "unknown code"
+    """The innermost Python frame of what faulthandler calls the current thread.
+
+    Of a case in a forked child the log has two; that of the worker only waits.
+    """
+    places = []
+    for current in text.split("Current thread")[1:]:
+        found = re.search(rf'File "[^"]*({PACKAGES}/[^"]*)", line \d+ in (\S+)', current)
+        if found and found[2] != "in_child":
+            places.append(f"{found[1]}, {found[2]}")
+    return places[-1] if places else "unknown code"

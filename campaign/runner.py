@@ -14,7 +14,7 @@ from campaign.process import Process
 from campaign.reduce import reduced
 from campaign.report import Report
 from campaign.snippet import snippet
-from campaign.worker import Outcome, drawn, module_of
+from campaign.worker import Outcome, drawn
 
 # Failures of one class and kind that are reduced; more of the same are only counted.
 REDUCED = 2
@@ -81,14 +81,9 @@ class Runner:
 
     def _run_case(self, name: str, process: Process) -> Outcome:
         kind = name.split(":")[0]
-        alone = getattr(module_of(kind), "ALONE", False)
-        if alone:  # what it may overwrite would be taken for a fault of later cases
-            process.close()
         outcome = process.check(name, self.limit)
-        if outcome.status == "crash" and not alone:
+        if outcome.status == "crash":
             outcome = self._again(name, outcome, process)
-        if alone:
-            process.close()
         with self.lock:
             self.report.add(kind, outcome)
             self.spent[kind] = self.report.counts[kind].seconds
@@ -111,13 +106,9 @@ class Runner:
         # A hang is shorter than its limit allows: what takes a tenth of it is no hang.
         limit = max(5.0, self.limit / 6) if outcome.status == "hang" else self.limit
         self.say(f"{name}: {outcome.status}, {outcome.kind}; reducing")
-        alone = getattr(module_of(name.split(":")[0]), "ALONE", False)
 
         def run(case: Case) -> Outcome:
-            found = process.check(case, limit)
-            if alone:
-                process.close()
-            return found
+            return process.check(case, limit)
 
         case = drawn(name)
         case, tried = reduced(case, outcome.kind, run, self.reduce)

@@ -135,7 +135,7 @@ def _compare(
     phi = slow.phi_of(other, case.X[test], getattr(other, "components_", None))
     norms = np.sqrt(other.intercept_scaling**2 + (phi**2).sum(axis=1))
     # Both have gradients of this size; ours starts elsewhere.
-    apart = norms * (100 * error + 1e-6 * (np.linalg.norm(theta_of(other)) + 1e-12))
+    apart = norms * (100 * error + 1e-6 * (np.linalg.norm(theta_of(other)) + 1e-9))
     if not (np.abs(values - expected) <= apart).all():
         k = int(np.argmax(np.abs(values - expected) - apart))
         raise Difference(
