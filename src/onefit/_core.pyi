@@ -64,6 +64,12 @@ class KernelStore:
     def from_matrix(k: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu', writable=False)], rows: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], budget_bytes: int, block_starts: Sequence[int] = [0]) -> KernelStore: ...
 
     @staticmethod
+    def from_function(function: object, diagonal: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], budget_bytes: int, block_starts: Sequence[int] = [0]) -> KernelStore:
+        """
+        Rows of function(rows, first, last), which gives entries in these columns.
+        """
+
+    @staticmethod
     def from_distances(distances: KernelStore, gamma: float, budget_bytes: int) -> KernelStore: ...
 
     def in_blocks(self, budget_bytes: int, block_starts: Sequence[int]) -> KernelStore:
@@ -101,7 +107,7 @@ class Problem:
     min 1/2 b'Kb - linear'b + kink|b|_1, lower <= b <= upper, the sum of b of each group fixed by the start.
     """
 
-    def __init__(self, rows: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], linear: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], lower: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], upper: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], kink: float = 0.0, split: int | None = None, start: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, start_gradient: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> None: ...
+    def __init__(self, rows: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], linear: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], lower: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], upper: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], kink: float = 0.0, split: int | None = None, start: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, start_gradient: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, nu: float = 0.0) -> None: ...
 
     def __len__(self) -> int: ...
 
@@ -188,9 +194,9 @@ def solve_precisely(store: KernelStore, problem: Problem, tol: float, max_iter: 
     Solves a problem on kernel entries in double precision, from its start.
     """
 
-def solve_folds(store: KernelStore, problems: list[Problem], bounds: list[Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]], solutions: list[Solution | None], same_kernel: bool, tol: float = 0.001, max_iter: int = -1, shrinking: bool = True, threads: int = 1, sign_of: Sequence[int | None] = []) -> list[Solution]:
+def solve_folds(store: KernelStore, problems: list[Problem], bounds: list[Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)]], solutions: list[Solution | None], same_kernel: bool, tol: float = 0.001, max_iter: int = -1, shrinking: bool = True, threads: int = 1, sign_of: Sequence[int | None] = [], alone: bool = False) -> list[Solution]:
     """
-    Solves each problem with other bounds, one for each row of the store, from a solution (or from nothing where it is None); Ctrl-C stops it. same_kernel: the gradients of the solutions belong to this store. sign_of: for each problem a held-out variable of whose value only the sign is asked, or None.
+    Solves each problem with other bounds, one for each row of the store, from a solution (or from nothing where it is None); Ctrl-C stops it. same_kernel: the gradients of the solutions belong to this store. sign_of: for each problem a held-out variable of whose value only the sign is asked, or None. alone: no bit of a fold that starts from None, or from a solution of its own, depends on the labels of rows that it holds out; the gradients of these are NaN.
     """
 
 def proven_sign(store: KernelStore, problem: Problem, solution: Solution, variable: int) -> int:
@@ -240,7 +246,9 @@ class PathMemory:
     def __init__(self) -> None: ...
 
     def clear(self) -> None:
-        """Takes the memory from paths that are there, for others."""
+        """
+        Takes the memory from paths that are there, for others: these are not available then.
+        """
 
 class FoldPaths:
     """Paths on which the rows of a fold leave the solution on all rows."""
