@@ -13,7 +13,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import KFold, LeaveOneOut
 
 from onefit import SmoothSVC, SmoothSVR, cross_val_predict, leave_one_out
-from onefit.smooth.design import norm_of
+from onefit.smooth.design import norm_of, quiet
 from onefit.smooth.systems import UPDATES
 from smooth import slow
 from smooth.problems import classes, numbers
@@ -179,6 +179,7 @@ def test_a_left_out_row_that_does_not_converge_is_said():
     assert not result.exact
 
 
+@quiet()
 def test_lengths_of_extreme_vectors():
     for power in (-320, -300, -150, 0, 150, 300):
         vector = 10.0**power * np.array([3.0, -4.0])

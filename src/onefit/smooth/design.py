@@ -7,6 +7,7 @@ that does not fit in memory is evaluated block by block whenever it is needed.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from functools import cached_property
@@ -212,8 +213,7 @@ def quiet() -> np.errstate:
 
 def norm_of(vector: Floats) -> float:
     """The length of a vector, also where squares of its entries overflow or vanish."""
-    with quiet():
-        norm = float(np.linalg.norm(vector))
+    norm = math.sqrt(vector @ vector)
     if SAFE < norm < 1 / SAFE:
         return norm
     largest = float(np.abs(vector).max(initial=0.0))
