@@ -36,13 +36,24 @@ def pair_values(
     ends = np.cumsum(n_support)
     # Class by class: every support vector is in n_classes - 1 of the pairs, not in all.
     parts = [
-        kernel[:, end - size : end] @ coef[:, end - size : end].T
+        row_products(kernel[:, end - size : end], coef[:, end - size : end])
         for end, size in zip(ends, n_support, strict=True)
     ]
     values = np.empty((kernel.shape[0], len(intercept)))
     for k, (i, j) in enumerate(class_pairs(n_classes)):
         values[:, k] = parts[i][:, j - 1] + parts[j][:, i] + intercept[k]
     return values
+
+
+def row_products(kernel: Floats, coef: Floats) -> Floats:
+    """Products of rows of kernel values with each row of coefficients.
+
+    Those of equal rows are equal: products of BLAS round a row by its place among others.
+    """
+    products = np.empty((len(kernel), len(coef)))
+    for k, row in enumerate(coef):
+        np.einsum("ij,j->i", kernel, row, out=products[:, k])
+    return products
 
 
 def pair_weights(coef: Floats, n_support: NDArray[np.int32], support: Floats) -> list[Floats]:

@@ -61,6 +61,6 @@ def values_from(matrix: Floats, training: Training, model: Model, test: NDArray[
     coef = model.coef[:, support]
     n_support = np.diff(np.searchsorted(support, training.starts)).astype(np.int32)
     if len(n_support) == 1:  # regression
-        values: Floats = kernel @ coef.T + model.intercept
+        values: Floats = voting.row_products(kernel, coef) + model.intercept
         return values
     return voting.pair_values(kernel, coef, n_support, model.intercept)

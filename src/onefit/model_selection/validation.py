@@ -96,10 +96,14 @@ return_train_score, return_estimator, return_indices, error_score
     seeding : {"auto", "none", "sir", "mir", "ato", "avg", "top", "follow"}, default="auto"
         Where a fold starts: from nothing, from the fold before ("sir", "mir", "ato") or from the
         fit on all rows ("avg", "top"; "follow" goes on to where its optimum moves while the rows
-        of the fold leave). "auto" is what takes least time: "follow" with many folds; for a
-        pipeline the fold before, from 2,000 rows and about ten folds on and with two classes or in
-        regression, else nothing. The other names also have the transformers of a pipeline fitted
-        once on all rows, only for the starts.
+        of the fold leave). A warm start knows the labels of the rows that a fold holds out, and
+        where within ``tol`` a fold ends depends on where it starts. So "auto" starts warm only
+        where nobody sees more than predicted classes (accuracy, ``predict``), by what takes least
+        time: "avg", or for a pipeline the fold before, from 2,000 rows and about ten folds on and
+        with two classes. Where decision values or predictions of a regressor are seen, folds start
+        from nothing, and no bit of their values depends on labels, targets or weights of the rows
+        that they hold out. From 30 folds on it is "follow", which ends at the optimum. The other
+        names also have the transformers of a pipeline fitted once on all rows, for the starts.
     certify : bool, default=False
         Whether to prove on which side of the boundary each held-out row falls at the optimum, by
         the certificate of :func:`leave_one_out`, and to solve on where that is not proven: such
