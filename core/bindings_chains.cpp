@@ -52,23 +52,17 @@ Solution solution_of(const Problem& problem, const Vector<double>& beta,
   return solution;
 }
 
-void check_share(const Problem& problem, double share) {
-  if (problem.start.empty() != (share == 0.0)) {
-    throw std::invalid_argument("a problem has a share if and only if it has a start");
-  }
-}
-
 std::vector<std::vector<Solution>> solve_chains_from_python(
     const nb::typed<nb::list, KernelStore>& stores, const nb::typed<nb::list, Problem>& problems,
     const nb::typed<nb::list, Vector<double>>& bounds,
-    const std::vector<std::vector<double>>& factors, const std::vector<double>& shares,
+    const std::vector<std::vector<double>>& factors,
     const nb::typed<nb::list, std::optional<Before>>& before, double tol, std::int64_t max_iter,
     bool shrinking, std::size_t threads, bool cold, nb::object finished) {
   const std::size_t count = stores.size();
   if (problems.size() != count || bounds.size() != count || factors.size() != count ||
-      shares.size() != count || before.size() != count) {
+      before.size() != count) {
     throw std::invalid_argument(
-        "stores, problems, bounds, factors, shares and before have different lengths");
+        "stores, problems, bounds, factors and before have different lengths");
   }
   std::vector<Chain> chains;
   std::vector<Vector<double>> arrays;  // as long as they are used
@@ -84,9 +78,7 @@ std::vector<std::vector<Solution>> solve_chains_from_python(
     if (!std::is_sorted(factors[k].begin(), factors[k].end())) {
       throw std::invalid_argument("the factors of a chain must not fall");
     }
-    check_share(problem, shares[k]);
-    chains.push_back(
-        {&store, &problem, {arrays.back().data(), store.size()}, factors[k], shares[k]});
+    chains.push_back({&store, &problem, {arrays.back().data(), store.size()}, factors[k]});
     if (before[k].is_none()) continue;
     const auto [factor, beta, gradient] = nb::cast<Before>(before[k]);
     starts.push_back(std::make_unique<Solution>(solution_of(problem, beta, gradient)));
@@ -122,11 +114,10 @@ std::vector<std::vector<Solution>> solve_chains_from_python(
 }
 
 Solution solve_on_from_python(KernelStore& store, const Problem& problem,
-                              const Vector<double>& bounds, double factor, double share,
-                              const Solution& solution, double tol, std::int64_t max_iter,
-                              bool shrinking, std::size_t threads) {
+                              const Vector<double>& bounds, double factor, const Solution& solution,
+                              double tol, std::int64_t max_iter, bool shrinking,
+                              std::size_t threads) {
   check_rows(store, problem.rows);
-  check_share(problem, share);
   if (bounds.shape(0) != store.size()) {
     throw std::invalid_argument("bounds must have an entry for each row of the store");
   }
@@ -139,7 +130,7 @@ Solution solve_on_from_python(KernelStore& store, const Problem& problem,
   Solution further;
   {
     const nb::gil_scoped_release release;
-    const TrainedPart part(store, problem, {bounds.data(), bounds.shape(0)}, share);
+    const TrainedPart part(store, problem, {bounds.data(), bounds.shape(0)});
     further = part.on_all_rows(solve_on(store, part, factor, part.of_part(solution), settings,
                                         store.spare_bytes(), interrupt));
   }
@@ -279,18 +270,17 @@ void solve_cells_from_python(const nb::typed<nb::list, KernelStore>& stores,
 
 void bind_chains(nb::module_& m) {
   m.def("solve_chains", &solve_chains_from_python, "stores"_a, "problems"_a, "bounds"_a,
-        "factors"_a, "shares"_a, "before"_a, "tol"_a = 1e-3, "max_iter"_a = -1,
-        "shrinking"_a = true, "threads"_a = 1, "cold"_a = false, "finished"_a = nb::none(),
+        "factors"_a, "before"_a, "tol"_a = 1e-3, "max_iter"_a = -1, "shrinking"_a = true,
+        "threads"_a = 1, "cold"_a = false, "finished"_a = nb::none(),
         "Solves each problem with its bounds, one for each row of its store, times each of its "
         "factors in turn, which must not fall; each starts from the one before, or cold. Rows "
         "whose bound is 0 have no part in it: their coefficients are 0, their gradients NaN. The "
-        "coefficients of each group of a problem with a start sum to its share of all bounds. The "
         "first step starts from `before`, the factor, coefficients and gradients of another "
         "solution, or cold where that is None. Returns "
         "the solutions, or gives each to `finished(chain, step, solution)`, which stops the work "
         "by returning True, and returns nothing. Ctrl-C stops it.");
   m.def("solve_on", &solve_on_from_python, "store"_a, "problem"_a, "bounds"_a, "factor"_a,
-        "share"_a, "solution"_a, "tol"_a, "max_iter"_a = -1, "shrinking"_a = true, "threads"_a = 1,
+        "solution"_a, "tol"_a, "max_iter"_a = -1, "shrinking"_a = true, "threads"_a = 1,
         "Solves a step of a chain to another tolerance, from its solution.");
   m.def("kernel_sums", &kernel_sums_from_python, "store"_a, "rows"_a, "coef"_a, "queries"_a,
         "For each list of rows and their coefficients, the sum of coefficients times kernel values "

@@ -191,8 +191,7 @@ void solve_cells(const std::vector<Line>& lines, bool cold, const Settings& sett
         const auto [l, p] = places[c];
         const Chain& chain = chains[c];
         SolvedPair& mine = open[l].solved[p];
-        mine.part =
-            std::make_shared<TrainedPart>(*chain.store, *chain.all, chain.bounds, chain.share);
+        mine.part = std::make_shared<TrainedPart>(*chain.store, *chain.all, chain.bounds);
         mine.steps.reserve(chain.factors.size());
         auto run = std::make_unique<ChainRun>(chain, mine.part, cold, place.settings, place.scratch,
                                               place.interrupt, place.memory,

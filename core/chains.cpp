@@ -31,8 +31,8 @@ struct Step {
 }  // namespace
 
 TrainedPart::TrainedPart(const KernelStore& store, const Problem& all,
-                         std::span<const double> bounds, double share)
-    : all_(all), share_(share) {
+                         std::span<const double> bounds)
+    : all_(all) {
   holds_out_ = !std::all_of(bounds.begin(), bounds.begin() + store.size(),
                             [](double bound) { return bound > 0.0; });
   variables_.reserve(all.size());
@@ -207,8 +207,7 @@ void solve_chains(const std::vector<Chain>& chains, bool cold, const Settings& s
       chains, settings, threads,
       [&](std::size_t c, const ChainPlace& place, const auto& hand) -> ChainTask {
         const Chain& chain = chains[c];
-        const auto part =
-            std::make_shared<TrainedPart>(*chain.store, *chain.all, chain.bounds, chain.share);
+        const auto part = std::make_shared<TrainedPart>(*chain.store, *chain.all, chain.bounds);
         return {std::make_unique<ChainRun>(chain, part, cold, place.settings, place.scratch,
                                            place.interrupt, place.memory,
                                            [&hand, c, part](std::size_t k, Solution&& solution) {

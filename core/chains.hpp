@@ -35,8 +35,6 @@ struct Chain {
   const Problem* all;
   std::span<const double> bounds;
   std::vector<double> factors;
-  // What the coefficients of each group sum to, as a share of all bounds; 0 where sums are 0.
-  double share = 0.0;
   // Where the first step starts: from the solution for another factor, on all rows. Cold without.
   const Solution* before = nullptr;
   double before_factor = 0.0;
@@ -47,8 +45,7 @@ struct Chain {
 // trace in a solution, not even in its last bit.
 class TrainedPart {
  public:
-  TrainedPart(const KernelStore& store, const Problem& all, std::span<const double> bounds,
-              double share);
+  TrainedPart(const KernelStore& store, const Problem& all, std::span<const double> bounds);
 
   std::span<const std::int32_t> rows() const { return rows_; }
   // Whether rows of the store are missing: kernel rows are then gathered, wherever these are.
@@ -64,7 +61,6 @@ class TrainedPart {
 
  private:
   const Problem& all_;
-  double share_;
   bool holds_out_ = false;
   std::vector<std::int32_t> variables_;  // of the problem on all rows
   std::vector<std::int32_t> rows_;

@@ -328,8 +328,7 @@ class Smo : private Variables {
       }
       if (watched && n_iter_ >= loop.watch_at) {
         loop.watch_at = n_iter_ + kPoll;
-        if (loop.watch.stands_still(n_iter_, gap) &&
-            rounding_may(gap, beta_, largest_diagonal())) {
+        if (loop.watch.stands_still(n_iter_, gap) && rounding_may(gap, beta_, largest_diagonal())) {
           return End::EntriesTooCoarse;
         }
       }

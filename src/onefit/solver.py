@@ -127,7 +127,6 @@ def solve_chains(
     factors: Sequence[Sequence[float]],
     settings: Settings,
     *,
-    shares: Sequence[float],
     before: Sequence[tuple[float, Floats, Floats] | None],
     cold: bool = False,
     finished: Callable[[int, int, _core.Solution], bool] | None = None,
@@ -136,10 +135,9 @@ def solve_chains(
 
     A step starts from the one before, scaled, unless all are to start ``cold``; the first from what
     ``before`` has of another: its factor, coefficients and gradients. Rows without a bound have no
-    part in it. ``shares`` are those of all bounds that coefficients sum to. ``finished`` is
-    given every solution as soon as it is there, with the numbers of its chain and step, and stops
-    the work by returning True; then nothing is returned. BLAS starts no threads of its own
-    meanwhile.
+    part in it. ``finished`` is given every solution as soon as it is there, with the numbers of its
+    chain and step, and stops the work by returning True; then nothing is returned. BLAS starts no
+    threads of its own meanwhile.
     """
     with _ClearErrors(stores[0]), blas_threads(1):
         return _core.solve_chains(
@@ -147,7 +145,6 @@ def solve_chains(
             list(problems),
             list(bounds),
             [list(values) for values in factors],
-            list(shares),
             list(before),
             tol=settings.tol,
             max_iter=settings.max_iter,
@@ -163,7 +160,6 @@ def solve_on(
     problem: _core.Problem,
     bounds: Floats,
     factor: float,
-    share: float,
     solution: _core.Solution,
     settings: Settings,
 ) -> _core.Solution:
@@ -174,7 +170,6 @@ def solve_on(
             problem,
             bounds,
             factor,
-            share,
             solution,
             tol=settings.tol,
             max_iter=settings.max_iter,

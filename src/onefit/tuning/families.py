@@ -14,7 +14,6 @@ from typing import Any
 from numpy.typing import NDArray
 
 from onefit.estimators.base import KernelMachine, Part, Training
-from onefit.estimators.classification import KernelClassifier
 from onefit.estimators.given import Split
 from onefit.kernels import Floats
 from onefit.tuning.candidates import key_of
@@ -56,7 +55,6 @@ class Family:
         self.whole: Training = self.machine._training(y, weights, every_row=True)
         self.problems = self.whole.problems
         self.settings = replace(machine._settings(), threads=threads)
-        self.share = _share_of(machine)
         self._y, self._weights, self._splits = y, weights, splits
         self._parts: dict[int, Part | None] = {}
 
@@ -70,12 +68,6 @@ class Family:
                 part = None
             self._parts[fold] = part
         return self._parts[fold]
-
-
-def _share_of(machine: KernelMachine) -> float:
-    """What the coefficients of a group sum to with ν, of all bounds; 0 where sums are 0."""
-    nu = float(getattr(machine, "nu", 0.0))
-    return nu / 2 if isinstance(machine, KernelClassifier) else nu / 4
 
 
 def factor_of(machine: KernelMachine) -> float:

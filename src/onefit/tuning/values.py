@@ -130,9 +130,7 @@ class StepValues:
         further = []
         for number, s in zip(part.problems, solutions, strict=True):
             problem = family.problems[number]
-            further.append(
-                solve_on(self.chain.store, problem, part.bounds, factor, family.share, s, settings)
-            )
+            further.append(solve_on(self.chain.store, problem, part.bounds, factor, s, settings))
             if further[-1].status != _core.Status.converged:
                 return False
         self._solved.solutions[k] = further

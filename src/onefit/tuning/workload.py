@@ -296,7 +296,6 @@ class Workload:
             [chains[c].part.bounds for c in numbers],
             [factors[c][chains[c].first :] for c in numbers],
             how.settings,
-            shares=[chains[c].family.share for c in numbers],
             before=[
                 _before(chain, factors[c], pair)
                 for c, chain in enumerate(chains)
