@@ -22,6 +22,10 @@ using namespace nb::literals;
 
 namespace {
 
+// Nearer than this to a bound, relative to the largest coefficient, a row is there but for
+// rounding.
+constexpr double kAtBound = 1e-9;
+
 using Routines = nb::typed<nb::dict, nb::str, nb::capsule>;
 using Inverse = nb::typed<nb::tuple, nb::object, nb::object, double>;
 
@@ -99,9 +103,14 @@ bool estimate_from_python(KernelStore& store, const Vector<std::int32_t>& rows,
       is_open.data()[at * is_open.shape(1) + number] = true;
     }
   }
-  // With no coefficient between its bounds, any row may be the next to the offset.
+  // With no coefficient between its bounds, but for rounding, any row may be the next to the
+  // offset.
+  double near = 0.0;
+  for (std::size_t k = 0; k < n; ++k) near = std::max(near, kAtBound * std::abs(fit.beta[k]));
   const bool is_determined = std::any_of(found.begin(), found.end(), [&](const LeftOutRow& row) {
-    return fit.is_free(row.number) && fit.beta[row.number] != 0.0;
+    const double b = fit.beta[row.number];
+    return b - fit.lower[row.number] > near && fit.upper[row.number] - b > near &&
+           std::abs(b) > near;
   });
   for (std::size_t k = 0; k < n; ++k) {
     if (fit.takes_part(k) && (fit.beta[k] != 0.0 || !is_determined)) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <optional>
 
 #include "loops.hpp"
@@ -22,6 +23,8 @@ constexpr double kAtBound = 1e-9;
 constexpr int kMostRefinements = 4;
 constexpr double kHardlyLess = 0.5;
 constexpr double kBeyond = 1e-9;
+// Before, the sum of coefficients is right to this share of the largest only.
+constexpr double kAtBoundRefined = 1e-6;
 // Longer paths are left open: something goes round in circles.
 constexpr std::int64_t kMostSwaps = 1000;
 
@@ -65,7 +68,7 @@ Path::Kind Path::leave(const Leaving& leaving, std::size_t n_near) {
       return Kind::ColumnMissing;
     }
   }
-  if (!any_is_free()) return Kind::LeftOpen;  // the offset is not that of this path alone
+  if (!any_is_free(kAtBound)) return Kind::LeftOpen;  // the offset is not that of this path alone
   find_far_outputs();
   return Kind::Reached;
 }
@@ -306,10 +309,10 @@ double Path::true_u(std::size_t p) const {
   return u + start_.ridge * (b - b0_[p]);
 }
 
-bool Path::any_is_free() const {
+bool Path::any_is_free(double at_bound) const {
   double largest = 0.0;
   for (std::size_t p = 0; p < n_near_; ++p) largest = std::max(largest, std::abs(b_of(p)));
-  const double near = kAtBound * largest;
+  const double near = at_bound * largest;
   for (std::size_t p = 0; p < n_near_; ++p) {
     const double b = b_of(p);
     if (leaves_[p] == 0 && b - lower_[p] > near && upper_[p] - b > near &&
@@ -356,6 +359,7 @@ double Path::kernel_change(std::size_t p) {
 }
 
 std::optional<double> Path::refine() {
+  if (!any_is_free(kAtBoundRefined)) return std::nullopt;
   std::ranges::sort(touched_);
   touched_.erase(std::unique(touched_.begin(), touched_.end()), touched_.end());
   const std::size_t n_pivot = start_.n_pivot;
@@ -369,6 +373,8 @@ std::optional<double> Path::refine() {
   double before = kInfinity;
   for (int round = 0;; ++round) {
     find_kernel_changes();
+    // What rounding has left of the sum of b.
+    const double lack = -std::accumulate(change_.begin(), change_.end(), 0.0);
     // u of the free variables, less what it has to be and the offset: at the places of the pivot,
     // then of the swapped ones.
     residual_.assign(n_pivot + count, 0.0);
@@ -389,7 +395,7 @@ std::optional<double> Path::refine() {
       ++n_free;
     }
     offset_change_ = sum / static_cast<double>(n_free);
-    double largest = 0.0;
+    double largest = std::abs(lack);
     columns_.clear();
     coef_.clear();
     for (std::size_t p = 0; p < n_pivot; ++p) {
@@ -412,7 +418,10 @@ std::optional<double> Path::refine() {
     right_.resize(count);
     for (std::size_t i = 0; i < count; ++i) {
       const std::size_t p = swapped_[i].place;
-      double value = in_pivot(p) ? 0.0 : -residual_[n_pivot + i];
+      // Columns have the offset before the first place: what it owes to u or b, b or u owe to the
+      // sum of b.
+      const double of_sum = lack * swapped_[i].column[-1];
+      double value = in_pivot(p) ? of_sum : -residual_[n_pivot + i] - of_sum;
       for (std::size_t k = 0; k < columns_.size(); ++k) value -= coef_[k] * columns_[k][p];
       right_[i] = in_pivot(p) ? value : -value;
     }
@@ -428,7 +437,7 @@ std::optional<double> Path::refine() {
     };
     for (std::size_t p = 0; p < n_pivot; ++p) {
       if (is_swapped[p] != 0) continue;
-      output_[p] += rate_[p];
+      output_[p] += rate_[p] - lack * source_.at(p)[-1];
       if (!within(output_[p], {low_[p], high_[p]})) return std::nullopt;
     }
     for (std::size_t i = 0; i < count; ++i) {

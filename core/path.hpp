@@ -150,7 +150,7 @@ class Path {
   void drop_from_factor(std::size_t i);
   void solve(std::vector<double>& x) const;
   void find_far_outputs();
-  bool any_is_free() const;
+  bool any_is_free(double at_bound) const;
   double free_u(const Limits& limits) const;
   void find_kernel_changes();
   double kernel_change(std::size_t p);

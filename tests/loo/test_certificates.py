@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.datasets import make_classification
 from strategies import classifications, drawn, kernels
@@ -109,3 +110,55 @@ def test_drawn_problems(problem, tol):
     clear = np.abs(truth.decision_values) > 1e-5
     rows = (result.decided_by == DecidedBy.CERTIFICATE) & clear
     assert (result.predictions[rows] == truth.predictions[rows]).all()
+
+
+# ---- ties ----------------------------------------------------------------------------------------
+
+
+@st.composite
+def tied(draw):
+    """Few places, many copies, either label: values of exactly 0, offsets that are not unique."""
+    n_classes = draw(st.integers(2, 3))
+    n = draw(st.integers(2 * n_classes, 12))
+    rows = st.lists(st.integers(-1, 1), min_size=2, max_size=2)
+    X = np.array(draw(st.lists(rows, min_size=n, max_size=n)), dtype=float)
+    X *= draw(st.sampled_from([0.0, 1.0]))
+    labels = draw(st.lists(st.integers(0, n_classes - 1), min_size=n, max_size=n))
+    y = np.array(labels)
+    y[: 2 * n_classes] = np.tile(np.arange(n_classes), 2)
+    kernel = draw(st.sampled_from(["linear", "rbf", "poly"]))
+    machine = SVC(
+        kernel=kernel, gamma=0.5, coef0=1.0, degree=2, C=draw(st.sampled_from([0.1, 1.0, 20.0]))
+    )
+    return machine, X, y
+
+
+def assert_no_tie_is_proven(machine, X, y):
+    values = leave_one_out(
+        clone(machine).set_params(decision_function_shape="ovo"), X, y, certify=False
+    )
+    pairs = values.decision_values.reshape(len(y), -1)
+    for certify in ("auto", True):
+        result = leave_one_out(machine, X, y, certify=certify)
+        assert_array_equal(result.predictions, values.predictions)
+        if len(np.unique(y)) == 2:
+            assert not np.isnan(result.decision_values[pairs[:, 0] == 0]).any()
+    bound = leave_one_out(machine, X, y, method="bound")
+    assert bound.error >= values.error
+    settled = bound.decided_by != DecidedBy.UNDECIDED
+    assert_array_equal((bound.predictions == y)[settled], (values.predictions == y)[settled])
+
+
+def test_a_tie_of_equal_rows():
+    # Without one of three rows of a class there are two of each, all at the same place.
+    X, y = np.zeros((5, 1)), np.array([0, 1, 0, 1, 0])
+    machine = SVC(kernel="linear")
+    for settings in ({"certify": False}, {}, {"certify": True}, {"method": "bound"}):
+        assert leave_one_out(machine, X, y, **settings).error == 1.0
+    assert_no_tie_is_proven(machine, X, y)
+
+
+@drawn(150)
+@given(problem=tied())
+def test_no_tie_is_proven(problem):
+    assert_no_tie_is_proven(*problem)

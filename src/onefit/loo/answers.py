@@ -36,6 +36,7 @@ def exact_result(fit: LeaveOneOutFit, proofs: Proofs) -> LooResult:
         proofs = Proofs.NONE  # ties are broken by the values
     tables = fit.rules(signs_suffice=proofs is not Proofs.NONE)
     found = fit.solve(tables, proofs)
+    fit.decide_other_pairs(found)
     _warn_of(found.errors, fit.n)
     return _result(fit, found, _predictions(fit, found), exact=found.exact)
 
@@ -45,6 +46,7 @@ def bound_result(fit: LeaveOneOutFit) -> LooResult:
     tables = fit.rules(signs_suffice=True)
     found = fit.settled(tables)
     _lose(fit, tables, found)
+    fit.decide_other_pairs(found)
     fit.check_rows_that_cannot_go(found)
     _warn_of(found.errors, fit.n)
     predictions = _predictions(fit, found)
@@ -127,7 +129,7 @@ def _predictions(fit: LeaveOneOutFit, found: LeftOutRows) -> NDArray[Any]:
 
 def _turned(values: Floats, n_classes: int) -> Floats:
     """As scikit-learn has them: of two classes the second is the positive one."""
-    return -values if n_classes == 2 else values
+    return 0.0 - values if n_classes == 2 else values  # no negative zeros
 
 
 def _result(

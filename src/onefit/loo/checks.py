@@ -11,13 +11,15 @@ all rows says of r, and :math:`\alpha_r` is its coefficient.
    :math:`\|\phi(x_i) - \phi(x_r)\|^2` over all rows i: the left-out row is classified correctly.
    (For an RBF kernel :math:`d_r \le 2`: :math:`2 \alpha_r R^2 + \xi_r < 1` with :math:`R^2 = 1`.)
 
-Rule 3 holds if free rows other than r have room for :math:`\alpha_r`. Moved to these, it makes a
-dual point of the problem without r whose value is short of the primal one of the full fit by at
-most :math:`\tfrac12 \alpha_r^2 d_r`. The primal function is strongly convex, so that w moves by no
-more than :math:`\alpha_r \sqrt{d_r}`, and every :math:`\langle w, \phi(x_i) - \phi(x_r) \rangle` by
-no more than :math:`\alpha_r d_r`. For fixed w the best :math:`f(x_r)` is a weighted median of
+Rule 3 holds if free rows other than r have more room than :math:`\alpha_r`. Moved to these, it
+makes a dual point of the problem without r whose value is short of the primal one of the full fit
+by at most :math:`\tfrac12 \alpha_r^2 d_r`. The primal function is strongly convex, so that w moves
+by no more than :math:`\alpha_r \sqrt{d_r}`, and every
+:math:`\langle w, \phi(x_i) - \phi(x_r) \rangle` by no more than :math:`\alpha_r d_r`. For fixed w the best :math:`f(x_r)` is a weighted median of
 :math:`y_i - \langle w, \phi(x_i) - \phi(x_r) \rangle`, which moves no further than the values that
-it is the median of; with that room it is still at the free rows when r is gone.
+it is the median of; with that room it is still at the free rows when r is gone. With just as much
+room it need not be: then no row is free, any offset between two is right, and one of them may be on
+the other side, or be a tie.
 
 The rules are those of the optimum. What the solver says is right up to its tolerance, and a rule
 counts where it holds by a margin of several times that.
@@ -45,6 +47,9 @@ MARGIN = 10.0
 
 # Squared distances are bounded from above, whatever their rounding.
 ROUNDING = 1 + 1e-6
+
+# Nearer than this to a bound, relative to the largest coefficient, a row is there but for rounding.
+AT_BOUND = 1e-9
 
 
 class DecidedBy(StrEnum):
@@ -76,7 +81,9 @@ def not_support(problem: Problem, solution: _core.Solution) -> NDArray[np.bool_]
     if solution.status != _core.Status.converged:
         return idle
     beta = solution.beta
-    determined = bool((_free(problem, beta) & (beta != 0)).any())
+    near = AT_BOUND * float(np.abs(beta).max(initial=0.0))
+    inside = (beta - problem.lower > near) & (problem.upper - beta > near)
+    determined = bool((inside & (np.abs(beta) > near)).any())
     return np.asarray(idle | ((beta == 0) & determined), dtype=bool)
 
 
@@ -97,7 +104,7 @@ def rules(
         below = np.where(free, beta - problem.lower, 0.0)
         with np.errstate(invalid="ignore", over="ignore"):  # room without end, less its own
             room = np.where(sign > 0, above.sum() - above, below.sum() - below)
-            enough = room >= ROUNDING * alpha
+            enough = room > ROUNDING * alpha + AT_BOUND * alpha.max(initial=0.0)
             lost = alpha * spans + np.maximum(0.0, slack)
         decided[enough & (lost < 1 - MARGIN * tol)] = BOUND
         decided[1 - slack < -MARGIN * tol] = MISCLASSIFIED

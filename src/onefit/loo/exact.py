@@ -60,6 +60,7 @@ from onefit.problem import Problem, class_pairs
 from onefit.report.progress import shown
 from onefit.seeding import STRATEGIES, Source
 from onefit.solver import Settings, solve, warn_if_unfinished
+from onefit.voting import votes
 
 # Problems that the core is handed at a time: enough to hide the way there, and few enough for a
 # progress bar to move.
@@ -327,6 +328,42 @@ class LeaveOneOutFit:
         for row in self.indispensable().nonzero()[0]:
             self._part_without(int(row), found)
 
+    def decide_other_pairs(self, found: LeftOutRows) -> None:
+        """Solves on pairs that a row is no part of, where its vote there is in doubt and counts.
+
+        These do not change with the row, and all rows of a pair share what it takes.
+        """
+        if self._values or self.n_classes <= 2 or not self.others_stay:
+            return
+        signs = found.signs
+        is_small = np.abs(signs) < MARGIN * self._settings.tol
+        for number, (i, j) in enumerate(class_pairs(self.n_classes)):
+            is_small[np.isin(self.class_of_row, (i, j)), number] = False
+        rows = np.flatnonzero(is_small.any(axis=1))
+        if len(rows) == 0:
+            return
+        before = votes(signs[rows], self.n_classes)
+        counts = np.zeros(len(rows), dtype=bool)
+        for sign in (-1.0, 1.0):
+            turned = np.where(is_small[rows], sign, signs[rows])
+            counts |= votes(turned, self.n_classes) != before
+            for number in range(signs.shape[1]):
+                turned = signs[rows].copy()
+                turned[is_small[rows, number], number] = sign
+                counts |= votes(turned, self.n_classes) != before
+        is_small[rows[~counts]] = False
+        for number in np.flatnonzero(is_small.any(axis=0)).tolist():
+            open_rows = np.flatnonzero(is_small[:, number]).astype(np.int32)
+            problem, solution = self.whole.problems[number], self._solved[number].solution
+            started = problem.started(solution.beta, solution.gradient)
+            tight = replace(self._settings, tol=TIGHTEST / MARGIN)
+            [further] = solve(self._store, [started], tight)
+            self.full_work.n_iter += further.n_iter
+            products = self._store.exact_block(open_rows, problem.rows) @ further.beta
+            values = self._rounded(products + further.offset, number, further)
+            for of_rows in (found.values, found.signs, found.reached):
+                of_rows[open_rows, number] = values
+
     @property
     def _simple(self) -> bool:
         """Whether a row that leaves changes nothing but its own bound, and no sums."""
@@ -358,6 +395,7 @@ class LeaveOneOutFit:
                 self._store, problem, solved, self._settings, budget, precise_to=precise_to
             )
             scale = 1.0 if self._classifies else self.machine._unit
+            least = max(MARGIN * paths.uncertainty, TIGHTEST)
             ends = paths.without(variables)
             name = f"{type(self.machine).__name__}, row"
             for end in shown(ends, len(variables), name, self._progress):
@@ -370,7 +408,7 @@ class LeaveOneOutFit:
                 work.seconds += began
                 if self._values:
                     value = self._rounded(value, number, solved.solution)
-                elif self._classifies and abs(value) < max(MARGIN * end.gap, TIGHTEST):
+                elif self._classifies and abs(value) < max(MARGIN * end.gap, least):
                     continue
                 undecided[number][end.variable] = False
                 for values in (found.values, found.signs, found.reached):

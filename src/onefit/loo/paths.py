@@ -129,6 +129,11 @@ class Paths:
         self._n_columns = 0
         self.available = self._pivot()
 
+    @property
+    def uncertainty(self) -> float:
+        """What the ridge may do to a value at the end of a path, whatever the gap there."""
+        return self._ridge * float(np.abs(self._solution.beta).max()) if self.available else 0.0
+
     def without(self, variables: NDArray[np.intp]) -> Iterator[End]:
         """Where the paths of these variables end.
 
