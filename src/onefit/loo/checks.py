@@ -14,12 +14,12 @@ all rows says of r, and :math:`\alpha_r` is its coefficient.
 Rule 3 holds if free rows other than r have more room than :math:`\alpha_r`. Moved to these, it
 makes a dual point of the problem without r whose value is short of the primal one of the full fit
 by at most :math:`\tfrac12 \alpha_r^2 d_r`. The primal function is strongly convex, so that w moves
-by no more than :math:`\alpha_r \sqrt{d_r}`, and every
-:math:`\langle w, \phi(x_i) - \phi(x_r) \rangle` by no more than :math:`\alpha_r d_r`. For fixed w the best :math:`f(x_r)` is a weighted median of
-:math:`y_i - \langle w, \phi(x_i) - \phi(x_r) \rangle`, which moves no further than the values that
-it is the median of; with that room it is still at the free rows when r is gone. With just as much
-room it need not be: then no row is free, any offset between two is right, and one of them may be on
-the other side, or be a tie.
+by no more than :math:`\alpha_r \sqrt{d_r}`, and every :math:`\langle w, \phi(x_i) - \phi(x_r)
+\rangle` by no more than :math:`\alpha_r d_r`. For fixed w the best :math:`f(x_r)` is a weighted
+median of :math:`y_i - \langle w, \phi(x_i) - \phi(x_r) \rangle`, which moves no further than the
+values that it is the median of; with that room it is still at the free rows when r is gone. With
+just as much room it need not be: then no row is free, any offset between two is right, and one of
+them may be on the other side, or be a tie.
 
 The rules are those of the optimum. What the solver says is right up to its tolerance, and a rule
 counts where it holds by a margin of several times that.
