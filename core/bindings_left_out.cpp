@@ -92,8 +92,10 @@ bool estimate_from_python(KernelStore& store, const Vector<std::int32_t>& rows,
     values.data()[at * values.shape(1) + number] = row.value;
     low.data()[at * low.shape(1) + number] = row.low;
     high.data()[at * high.shape(1) + number] = row.high;
+    // A row that is on the boundary may stay there.
     is_open.data()[at * is_open.shape(1) + number] =
-        !row.is_known || (row.low <= 0.0 && row.high >= 0.0 && row.low < row.high);
+        !row.is_known || (row.low <= 0.0 && row.high >= 0.0 && row.low < row.high) ||
+        std::abs(fit.values[row.number]) < undecided_below;
     share.data()[at] = std::min(share.data()[at], row.share);
     changes.data()[at] += row.changes;
     if (!row.is_known) is_known.data()[at] = false;

@@ -22,6 +22,10 @@ namespace {
 // taken twice of 1.6 % (13 %).
 constexpr double kCaution = 2.0;
 
+// A free row that is nearer to the span of the others than this share of the longest, squared, is
+// one that these can stand in for.
+constexpr double kDependent = 1e-4;
+
 // Where signs are enough, and many rows may become free, this part of them is looked at first,
 // those of the least slack, and the others for rows only whose side is not certain yet.
 constexpr double kFirst = 0.25;
@@ -100,6 +104,7 @@ class Departure {
       const auto own = static_cast<double>(members_.inverse[v * n_free_ + v]);
       own_.push_back(own > 0.0 ? own : kInfinity);  // or nothing can take the place of the row
       rooms_.push_back(fit_.room(free_[v]));
+      longest_ = std::max(longest_, std::abs(fit_.diagonal[free_[v]]));
       // Of two free rows the other ends at its bound, up to rounding.
       most_.push_back(static_cast<T>((1.0 - kRounding) * rooms_[v].rise));
       least_.push_back(static_cast<T>((kRounding - 1.0) * rooms_[v].fall));
@@ -210,6 +215,8 @@ class Departure {
     const double room = step > 0.0 ? rooms_[v].rise : rooms_[v].fall;
     const double share = std::min(room / std::abs(step), 1.0);
     const double per_unit = step / beta(row);
+    // Where others stand in for it, it does nothing alone; but these meet their bounds in turn.
+    if (own_[v] * kDependent * longest_ > 1.0) row.leap = kInfinity;
     const double width = own_[v] - per_unit * per_unit * own;  // 0 for the last that is left
     row.note(share, row.added, width > 0.0 ? (1.0 - share) * per_unit * per_unit / width : 0.0);
   }
@@ -449,6 +456,7 @@ class Departure {
   std::vector<JoiningRow> columns_;
   std::vector<Support> support_;  // free rows, then others
   std::vector<double> own_;       // diagonal entries of the inverse
+  double longest_ = 0.0;          // squared, of the free rows
   std::vector<Room> rooms_;       // of the free rows
   std::vector<T> most_, least_;   // the same as limits of a step
   std::vector<Undecided> undecided_;

@@ -291,6 +291,23 @@ def test_offsets_that_leap(break_ties):
     assert_array_equal(refined.predictions, exact.predictions)
 
 
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_copies_that_stand_in_for_one_another(kernel):
+    # Alone, none of the copies of a free row changes anything when it meets its bound; but they all
+    # do, one after another.
+    wrong = missed = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        X, y = np.round(rng.normal(size=(40, 2))), rng.integers(0, 2, 40)
+        machine = SVC(kernel=kernel, gamma=0.5, C=[1.0, 10.0, 100.0][seed % 3])
+        estimate = leave_one_out(machine, X, y, method="approximate")
+        differs = estimate.predictions != leave_one_out(machine, X, y).predictions
+        wrong += differs.sum()
+        missed += (differs & estimate.reliable).sum()
+    assert wrong > 50
+    assert missed == 0
+
+
 def test_ties_are_broken_by_values():
     # Votes are equal, and whoever wins does so by values, which an estimate may miss.
     rng = np.random.default_rng(0)

@@ -59,7 +59,9 @@ class LooResult:
     reliable : ndarray of shape (n_rows,)
         Rows whose prediction can be relied on: settled exactly, or estimated and not in doubt. An
         estimate of a class is in doubt where it could have the other sign, one of a number where it
-        may be off by a quarter of the typical error. :meth:`refine` settles these rows.
+        may be off by a quarter of the typical error. :meth:`refine` settles these rows. The flag of
+        an estimate is a rule, not a proof: of 1,763 wrong estimates in 600 drawn problems it
+        missed 3, and 22 more with ``gamma="scale"`` or ``class_weight="balanced"``.
     exact : bool
         Whether these are the predictions of a fit for every row; not with ``method="approximate"``
         or ``method="bound"``, nor where a solver had to stop early.
