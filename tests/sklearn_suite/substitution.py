@@ -16,10 +16,10 @@ class _ProbabilityIgnored:
     Many tests ask for it and check other things besides; so they get as far as these.
     """
 
-    def _training(self, y, weights):
+    def _training(self, y, weights, **how):
         asked, self.probability = self.probability, False
         try:
-            return super()._training(y, weights)
+            return super()._training(y, weights, **how)
         finally:
             self.probability = asked
 

@@ -4,6 +4,7 @@ import inspect
 
 import pytest
 import sklearn.svm
+from sklearn.datasets import make_classification
 
 import onefit
 from sklearn_suite import test_search, test_sparse, test_svm, test_validation
@@ -52,3 +53,12 @@ def test_exceptions_are_few():
     found = {name for module in modules for name in found_in(module)}
     excepted = {name.split("[")[0] for name in EXCEPTIONS} & found
     assert 0 < len(excepted) <= 14
+
+
+@pytest.mark.parametrize("name", ["SVC", "NuSVC", "SVR", "NuSVR"])
+def test_searches_solve_their_cells_here(name):
+    """What is left to scikit-learn would test scikit-learn."""
+    X, y = make_classification(60, random_state=0)
+    grid = {"gamma": [0.01, 0.1], "kernel": ["rbf", "linear"]}
+    search = onefit.GridSearchCV(ESTIMATORS[name](), grid, cv=3).fit(X, y)
+    assert (search.ledger_.cells, search.ledger_.by_sklearn) == (12, 0)

@@ -231,7 +231,7 @@ def test_paths_that_cannot_be(tmp_path, no_work, monkeypatch):
     check(tmp_path / "text", "a file of another kind")
     # Nobody is forbidden anything as root, so the answer of the system is made up.
     monkeypatch.setattr(os, "access", lambda path, mode: False)
-    check(tmp_path / "search.db", "cannot be written to")
+    check(tmp_path / "search.db", "cannot be read or cannot be written to")
 
 
 def test_databases_of_other_programs_are_left_alone(tmp_path, no_work):

@@ -167,3 +167,14 @@ def test_a_second_fit_forgets_the_first():
     assert not hasattr(search, "ledger_")
     assert not hasattr(search, "best_index_1se_")
     assert_array_equal(search.cv_results_["param_C"], [1.0])
+
+
+def test_folds_may_be_masks():
+    X, y = make_classification(80, random_state=0)
+    numbers = np.arange(80)
+    masks = [(numbers % 4 != k, numbers % 4 == k) for k in range(4)]
+    rows = [(np.flatnonzero(train), np.flatnonzero(test)) for train, test in masks]
+    found = GridSearchCV(SVC(), {"C": [0.1, 1.0]}, cv=masks).fit(X, y)
+    expected = GridSearchCV(SVC(), {"C": [0.1, 1.0]}, cv=rows).fit(X, y)
+    assert (found.ledger_.cells, found.ledger_.by_sklearn) == (8, 0)
+    assert_array_equal(found.out_of_fold(), expected.out_of_fold())

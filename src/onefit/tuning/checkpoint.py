@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sqlite3
 import zlib
 from collections.abc import Iterator
-from functools import partial
+from contextlib import closing
+from functools import cache, partial
 from pathlib import Path
 from types import CellType, CodeType, TracebackType
 from typing import Any, Self
@@ -36,7 +38,6 @@ KIND = 0x6F6E6566  # "onef": SQLite's application_id, by which files of other pr
 UNWRITABLE = (
     sqlite3.SQLITE_PERM,
     sqlite3.SQLITE_NOMEM,
-    sqlite3.SQLITE_READONLY,
     sqlite3.SQLITE_FULL,
     sqlite3.SQLITE_CANTOPEN,
     sqlite3.SQLITE_AUTH,
@@ -75,13 +76,16 @@ class Checkpoint:
     def __init__(self, path: str, request: Request, version: str) -> None:
         """Opens the file, or makes it. Raises ValueError where it is of another search."""
         self._path = path
+        expected = fingerprint(request, version)
         file = Path(path).absolute()  # some relative names mean something else to SQLite
+        if not _may_be_database(file):  # SQLite takes a file of a few bytes for an empty one
+            raise self._damaged()
         try:
             self._connection = sqlite3.connect(file, isolation_level=None, timeout=0.0)
         except sqlite3.Error as error:
             raise ValueError(f"checkpoint={path!r} cannot be opened: {error}.") from None
         try:
-            self._open(request, version)
+            self._open(request, expected)
         except BaseException as error:
             self._connection.close()
             clear = self._clear_error(error)
@@ -89,26 +93,30 @@ class Checkpoint:
                 raise
             raise clear from None
 
-    def _open(self, request: Request, version: str) -> None:
+    def _open(self, request: Request, expected: dict[str, str]) -> None:
         # What is damaged may be no text.
         self._connection.text_factory = bytes
         # Exclusive: two searches that fill one file would do everything twice.
         self._connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-        is_new = self._check_kind()
+        is_new = self._is_new(expected)
         self._connection.execute("PRAGMA journal_mode = WAL")
         self._connection.execute("PRAGMA synchronous = NORMAL")
         if is_new:
             self._connection.executescript(_TABLES)
         elif self._connection.execute("PRAGMA integrity_check").fetchone() != (b"ok",):
             raise self._damaged()
-        self._compare(fingerprint(request, version))
+        self._compare(expected)
         # Read at once: what cannot be read is to be said before any work is done.
         self._finished = list(self._read(request))
         self._estimates = dict(self._read_estimates(request))
         self._states = dict(self._read_states())
+        with self._transaction():  # a damaged file may be one that only can be read
+            self._connection.execute("DELETE FROM cells WHERE candidate < 0")
 
     def _clear_error(self, error: BaseException) -> ValueError | None:
         """What an error of SQLite means; None for one that is clear already."""
+        if isinstance(error, UnicodeDecodeError):  # of what SQLite says of a damaged file
+            return self._damaged()
         if not isinstance(error, sqlite3.Error):
             return None
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without what it is more exactly
@@ -116,8 +124,6 @@ class Checkpoint:
             return self._error(
                 "is in use by another search. Wait for its end, or give another path"
             )
-        if code == sqlite3.SQLITE_NOTADB:
-            return self._other_kind()
         if code in UNWRITABLE:
             return self._error(f"cannot be read or written: {error}")
         return self._damaged()
@@ -126,21 +132,33 @@ class Checkpoint:
         return ValueError(f"checkpoint={self._path!r} {what}.")
 
     def _damaged(self) -> ValueError:
-        return self._error("is damaged. Give another path, or delete the file to begin anew")
-
-    def _other_kind(self) -> ValueError:
+        # Which of the two cannot be told.
         return self._error(
-            "is a file of another kind. Give the path of a checkpoint, or one that does not exist "
-            "yet"
+            "is damaged, or a file of another kind. Give another path or, if it was a checkpoint, "
+            "delete it to begin anew"
         )
 
-    def _check_kind(self) -> bool:
+    def _other_version(self, there: str, here: str) -> ValueError:
+        return self._error(
+            f"is of another {VERSION}: {there}; this is {here}. Give another path, or delete the "
+            "file to begin anew"
+        )
+
+    def _is_new(self, expected: dict[str, str]) -> bool:
         """Whether there is nothing in the file yet. Files of other programs are not touched."""
         [(kind,)] = self._connection.execute("PRAGMA application_id")
-        is_new = not self._connection.execute("SELECT * FROM sqlite_master").fetchall()
-        if not is_new and kind != KIND:
-            raise self._other_kind()
-        return is_new
+        tables = _tables_of(self._connection)
+        if not tables:
+            return True
+        if kind != KIND:
+            raise self._damaged()
+        if tables != _expected_tables():
+            query = "SELECT value FROM search WHERE name = ?"
+            [(there,)] = self._connection.execute(query, (VERSION,)).fetchall() or [(b"",)]
+            if VERSIONS.fullmatch(there) and there.decode() != expected[VERSION]:
+                raise self._other_version(there.decode(), expected[VERSION])
+            raise self._damaged()
+        return False
 
     def _compare(self, expected: dict[str, str]) -> None:
         known = {}
@@ -157,11 +175,7 @@ class Checkpoint:
             return
         different = [name for name in expected if known.get(name) != expected[name]]
         if VERSION in different:
-            here, there = expected[VERSION], known.get(VERSION)
-            raise self._error(
-                f"is of another {VERSION}: {there}; this is {here}. Give another path, or delete "
-                "the file to begin anew"
-            )
+            raise self._other_version(known.get(VERSION, "unknown"), expected[VERSION])
         if different:
             raise self._error(
                 f"is of another search; these differ: {', '.join(different)}. Give another path, "
@@ -265,7 +279,28 @@ class _Transaction:
         self._connection.execute("COMMIT" if kind is None else "ROLLBACK")
 
 
+HEADER = b"SQLite format 3\0"  # of every database
 VERSION = "version of onefit"
+VERSIONS = re.compile(rb"[\w.+!-]+, format \d+")
+
+
+def _may_be_database(file: Path) -> bool:
+    if not file.exists():
+        return True
+    with file.open("rb") as opened:
+        return opened.read(len(HEADER)) in (b"", HEADER)
+
+
+def _tables_of(connection: sqlite3.Connection) -> list[Any]:
+    return connection.execute("SELECT type, name, sql FROM sqlite_master ORDER BY name").fetchall()
+
+
+@cache
+def _expected_tables() -> list[Any]:
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        connection.text_factory = bytes
+        connection.executescript(_TABLES)
+        return _tables_of(connection)
 
 
 def _checksum(*entries: Any) -> int:
@@ -404,8 +439,8 @@ def check_path(path: Any) -> None:
         raise ValueError(f"{what} is a folder. Give the path of a file in it.")
     # SQLite writes a log beside the file.
     for place in (file.parent, file):
-        if place.exists() and not os.access(place, os.W_OK):
-            raise ValueError(f"{what}: {str(place)!r} cannot be written to.")
+        if place.exists() and not os.access(place, os.R_OK | os.W_OK):
+            raise ValueError(f"{what}: {str(place)!r} cannot be read or cannot be written to.")
 
 
 def check_repeatable(search: Any, cv: Any) -> None:

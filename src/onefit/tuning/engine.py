@@ -28,7 +28,7 @@ from onefit.tuning.ledger import SearchLedger
 from onefit.tuning.outcomes import Outcomes, Take
 from onefit.tuning.request import Cell, Known, Request
 from onefit.tuning.transformed import TransformedFold, transformed_fold
-from onefit.tuning.workload import NOTHING_KNOWN, Workload
+from onefit.tuning.workload import NOTHING_KNOWN, UnsuitableError, Workload
 
 
 class Engine:
@@ -153,7 +153,7 @@ class Engine:
             how = {"threads": self._threads, "cold": self._cold, "comes_back": self._comes_back}
             try:
                 return Workload(X, y, weights, splits, of, **how)
-            except (TypeError, ValueError):  # for scikit-learn to say, fold by fold
+            except UnsuitableError:  # for scikit-learn to say, fold by fold
                 return None
 
         everyone = work(machines)
@@ -244,7 +244,7 @@ class Engine:
             )
         except _NotTakenError as failed:
             raise (failed.__cause__ or failed) from None
-        except (TypeError, ValueError, MemoryError):  # of one kernel, mostly
+        except (ValueError, MemoryError):  # of one kernel, mostly
             pass  # what is not done is left to scikit-learn, one by one
         self.ledger.kernel_entries += work.stores.entries_evaluated - entries
         left += [cell for cell in cells if cell not in done]

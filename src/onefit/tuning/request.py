@@ -95,7 +95,7 @@ class Request:
             return None, again
         function, args, options = first[0]
         function = getattr(function, "function", function)  # as joblib is to call it
-        folds = [(np.asarray(train), np.asarray(test)) for train, test in splits]
+        folds = [(_numbers(train), _numbers(test)) for train, test in splits]
         request = cls(function, estimator, args[1], args[2], dict(options), candidates, folds)
         if watched:
             every = zip(request.cells, first, strict=True)
@@ -147,6 +147,12 @@ class Request:
         about["metadata"] = None if weights is None else {"sample_weight": weights}
         context.call_on_fit_task_begin(**about)
         context.call_on_fit_task_end(**about)
+
+
+def _numbers(rows: Any) -> Any:
+    """Of rows that are given by their numbers, or by a mask."""
+    rows = np.asarray(rows)
+    return np.flatnonzero(rows) if rows.dtype == bool else rows
 
 
 class Folds:

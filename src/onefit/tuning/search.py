@@ -148,7 +148,10 @@ class SharedSearch(QuickParameters):
         return runner.in_order()
 
     def _by_joblib(self, calls: Iterable[Call]) -> list[Outcome]:
-        return list(Parallel(n_jobs=self.n_jobs, pre_dispatch=self.pre_dispatch)(calls))
+        outcomes = list(Parallel(n_jobs=self.n_jobs, pre_dispatch=self.pre_dispatch)(calls))
+        if is_ours(self.estimator):
+            self.ledger_ = SearchLedger(by_sklearn=len(outcomes))
+        return outcomes
 
     def _engine(self, request: Request) -> Engine:
         watched = self.progress or (_num_samples(request.X) >= LONG and is_shown(self.progress))

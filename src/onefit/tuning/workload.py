@@ -22,7 +22,7 @@ import numpy as np
 from onefit import _core
 from onefit.estimators.base import KernelMachine, Part
 from onefit.estimators.classification import ClassTraining
-from onefit.estimators.given import Split, given_matrix, is_given
+from onefit.estimators.given import KernelFunctionError, Split, given_matrix, is_given
 from onefit.estimators.svc import SVC
 from onefit.kernels import Floats, Kernel, resolve_gamma
 from onefit.memory import ALWAYS, SHARE, available_bytes, budget_bytes
@@ -94,10 +94,14 @@ class _How(NamedTuple):
     cold: bool
 
 
+class UnsuitableError(Exception):
+    """Data that do not suit the machines; the cause says why."""
+
+
 class Workload:
     """The machines of some candidates on the rows of one data set.
 
-    Raises ValueError or TypeError where the data do not suit the machines.
+    Raises UnsuitableError where the data do not suit the machines.
     """
 
     def __init__(
@@ -116,8 +120,11 @@ class Workload:
         first = next(iter(machines.values()))
         checker = copy(first)
         self.given = X
-        self.X, self.y = checker._check_training_data(X, y)
-        self.weights = checker._check_weights(sample_weight, self.X)
+        try:
+            self.X, self.y = checker._check_training_data(X, y)
+            self.weights = checker._check_weights(sample_weight, self.X)
+        except (TypeError, ValueError) as error:  # all that scikit-learn's checks raise
+            raise UnsuitableError from error
         self.splits = splits
         self.machines = machines
         self._threads, self._cold, self._comes_back = threads, cold, comes_back
@@ -126,12 +133,19 @@ class Workload:
         for number, machine in machines.items():
             key = family_key(machine)
             if key not in self._families:
-                self._families[key] = Family(machine, self.y, self.weights, splits, threads)
+                try:
+                    family = Family(machine, self.y, self.weights, splits, threads)
+                except ValueError as error:
+                    raise UnsuitableError from error
+                self._families[key] = family
             self._family_of[number] = self._families[key]
         self._order = self._family_of[next(iter(machines))].whole.order
         self.position = np.empty(len(self.y), dtype=np.int32)
         self.position[self._order] = np.arange(len(self.y), dtype=np.int32)
-        self.matrix: Floats | None = given_matrix(first, self.X)
+        try:
+            self.matrix: Floats | None = given_matrix(first, self.X)
+        except KernelFunctionError as error:
+            raise UnsuitableError from error
         self._gammas: dict[Any, float] = {}  # of each fold with "scale"
         gammas = {m.gamma for m in machines.values() if m.kernel == "rbf"}
         self.stores = Stores(
