@@ -178,13 +178,18 @@ def call(case: Case, rows: Any, module: Any) -> Any:
         machine = getattr(onefit, name)(**smooth_params(case))
         return machine.fit(rows, case.y).predict(rows)
     machine = getattr(module or svm, case.model)(**case.params, **limit)
+    how = {"cv": 3, "error_score": "raise"}  # a fold that cannot be fitted has an error, not NaN
     if entry == "cross_val_score":
-        return (module or model_selection).cross_val_score(machine, rows, case.y, cv=3)
+        return (module or model_selection).cross_val_score(machine, rows, case.y, **how)
     if entry == "leave_one_out":
         return onefit.leave_one_out(machine, rows, case.y).decision_values
     if entry == "search":
         grid = {"tol": [1e-3, 1e-2]}
-        search = (module or model_selection).GridSearchCV(machine, grid, cv=2).fit(rows, case.y)
+        search = (
+            (module or model_selection)
+            .GridSearchCV(machine, grid, **{**how, "cv": 2})
+            .fit(rows, case.y)
+        )
         return search.cv_results_["mean_test_score"]
     machine.fit(rows, case.y)
     return machine.decision_function(rows) if case.classifies else machine.predict(rows)
