@@ -48,5 +48,12 @@ def keywords(params: dict[str, Any]) -> str:
     return ", ".join(f"{name}={text_of(value)}" for name, value in params.items())
 
 
+def model_text(model: Any) -> str:
+    """Its name with the parameters that are not the defaults; kernel functions by name."""
+    defaults = type(model)().get_params()
+    changed = {k: v for k, v in model.get_params().items() if v != defaults[k]}
+    return f"{type(model).__name__}({keywords(changed)})"
+
+
 def text_of(value: Any) -> str:
     return value.__name__ if callable(value) else repr(value)

@@ -11,9 +11,9 @@ from campaign import draw as drawing
 from campaign import splitters
 from campaign.case import Case, Difference, NothingToCompareError
 from campaign.classes.cross_validation import estimator
-from campaign.classes.fits import rows_given
+from campaign.classes.fits import model, rows_given
 from campaign.folds import TRANSFORMERS, Fold
-from campaign.snippet import array, keywords
+from campaign.snippet import array, keywords, model_text
 from onefit.seeding import STRATEGIES
 
 
@@ -122,14 +122,14 @@ def values(case: Case) -> np.ndarray:
 def code(case: Case) -> str:
     options = case.options
     other = changed(case, fold(case)[1])
-    text, lines, prefix = f"onefit.{estimator(case)!r}", [], ""
+    text, lines, prefix = f"onefit.{model_text(model(case))}", [], ""
     if options.get("given") == "precomputed":
         lines.append(f"X = np.array({rows_given(case).tolist()})")
     if options.get("pipeline"):
         step, prefix = TRANSFORMERS[options["pipeline"]].__name__, "svm__"
         lines.append(f"from sklearn.preprocessing import {step}")
         lines.append("from sklearn.pipeline import Pipeline")
-        text = f'Pipeline([("scale", {step}()), ("svm", onefit.{estimator(case)[-1]!r})])'
+        text = f'Pipeline([("scale", {step}()), ("svm", {text})])'
     how = {
         "method": "decision_function" if case.classifies else "predict",
         "seeding": options.get("seeding", "auto"),

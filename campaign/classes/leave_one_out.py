@@ -12,7 +12,7 @@ from campaign.case import Case, Difference, NothingToCompareError
 from campaign.classes.fits import attempt, model, rows_given
 from campaign.folds import Fold
 from campaign.reference import Intervals
-from campaign.snippet import keywords
+from campaign.snippet import keywords, model_text
 
 SETTINGS = ("method", "certify", "seeding")
 
@@ -122,7 +122,7 @@ def call(case: Case) -> Any:
 
 def code(case: Case) -> str:
     settings = {name: case.options[name] for name in SETTINGS if name in case.options}
-    text = f"onefit.{model(case)!r}"
+    text = f"onefit.{model_text(model(case))}"
     lines = []
     if case.options.get("given") == "precomputed":
         lines.append(f"X = np.array({rows_given(case).tolist()})")

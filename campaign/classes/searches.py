@@ -19,7 +19,7 @@ from campaign.classes.cross_validation import again
 from campaign.classes.fits import attempt, compare_errors, model
 from campaign.folds import OF_LABELS, OF_NUMBERS, Fold
 from campaign.reference import OWN
-from campaign.snippet import keywords
+from campaign.snippet import keywords, model_text
 
 FILE = "search.db"
 GRIDS = {
@@ -172,7 +172,7 @@ def code(case: Case) -> str:
         settings = {k: v for k, v in settings.items() if v != defaults[k]}
         where = "onefit" if module is onefit else "sklearn.model_selection"
         lines.append(
-            f"search = {where}.{type(built).__name__}({name}.{built.estimator!r}, "
+            f"search = {where}.{type(built).__name__}({name}.{model_text(built.estimator)}, "
             f"{GRIDS[case.options.get('grid', 'C')]}, {keywords(settings)}).fit(X, y)"
         )
         lines.append("print(search.cv_results_)")
