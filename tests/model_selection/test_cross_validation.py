@@ -369,3 +369,24 @@ def test_a_row_far_away_does_not_move_the_others(gamma):
     expected = theirs.cross_val_predict(svm.SVC(gamma=gamma), X, y, cv=3)
     assert_array_equal(cross_val_predict(machine, X, y, cv=3), expected)
     assert_array_equal(theirs.cross_val_predict(machine, X, y, cv=3), expected)
+
+
+@pytest.mark.parametrize("name", ["SVC", "SVC, scale", "SVR"])
+@pytest.mark.parametrize("error_score", [np.nan, 7.0, "raise"])
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_fold_that_holds_nothing_out(name, error_score):
+    X, y = data(name, 40)
+    splits = [(np.arange(25), np.arange(25, 40)), (np.arange(30), np.arange(0))]
+    machine = MACHINES[name]
+    if error_score == "raise":
+        with pytest.raises(ValueError, match="minimum of 1"):
+            cross_validate(machine, X, y, cv=splits, error_score="raise")
+        return
+    their_machine = getattr(svm, type(machine).__name__)(
+        **{k: v for k, v in machine.get_params().items() if k not in ("n_jobs", "cache_size")}
+    )
+    check_same_scores(
+        cross_validate(machine, X, y, cv=splits, error_score=error_score),
+        theirs.cross_validate(their_machine, X, y, cv=splits, error_score=error_score),
+        atol=1e-4,
+    )

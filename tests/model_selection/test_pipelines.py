@@ -13,6 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import config_context
 from sklearn import model_selection as theirs
 from sklearn.base import is_classifier
+from sklearn.datasets import make_classification
 from sklearn.decomposition import PCA
 from sklearn.exceptions import FitFailedWarning
 from sklearn.feature_selection import SelectKBest
@@ -286,3 +287,16 @@ def test_what_is_left_to_scikit_learn():
         for function in (cross_val_score, theirs.cross_val_score):
             with pytest.raises((ValueError, TypeError, AttributeError)):
                 function(broken, X, y)
+
+
+@pytest.mark.parametrize("seeding", [name for name in SEEDINGS if name != "none"])
+def test_offsets_where_no_row_is_free(seeding):
+    # Any offset between two values is right then: that of a cold fit is wanted, whatever the start.
+    X, y = make_classification(90, 4, flip_y=0.2, random_state=3)
+    for C in (0.001, 0.01):
+        pipeline = make_pipeline(StandardScaler(), SVC(C=C, gamma=0.2))
+        found = cross_val_predict(pipeline, X, y, cv=5, method="decision_function", seeding=seeding)
+        expected = cross_val_predict(
+            pipeline, X, y, cv=5, method="decision_function", seeding="none"
+        )
+        assert_allclose(found, expected, atol=3e-3)

@@ -31,8 +31,13 @@ def is_given(machine: KernelMachine) -> bool:
 
 
 def given_matrix(machine: KernelMachine, X: Any) -> Floats | None:
-    """The kernel values of all rows where they are given, else None."""
+    """The kernel values of all rows where they are given, else None.
+
+    None too for a function whose values do not fit in ``cache_size``: they are evaluated by blocks.
+    """
     if not is_given(machine):
+        return None
+    if callable(machine.kernel) and not keeps_matrix(machine.cache_size, int(_num_samples(X))):
         return None
     if not callable(machine.kernel):
         matrix: Floats = X

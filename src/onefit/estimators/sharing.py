@@ -43,8 +43,10 @@ class SharedKernel:
 
     @property
     def is_symmetric(self) -> bool:
-        """Whether the kernel of two rows is that of the two the other way round."""
-        return self.matrix is None or bool((self.matrix == self.matrix.T).all())
+        """Whether the kernel of two rows is known to be that of the two the other way round."""
+        if self.matrix is None:
+            return not callable(self._machine.kernel)
+        return bool((self.matrix == self.matrix.T).all())
 
     def of(self, train: NDArray[np.intp]) -> Kernel | None:
         """The kernel of a fit on these rows."""

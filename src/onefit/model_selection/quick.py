@@ -23,8 +23,13 @@ MOST_FOLDS = 200
 
 
 def fits(crossfit: CrossFit, estimator: KernelMachine, scoring: Any) -> list[Prepared] | None:
-    """The fits of all folds, or None where another score is asked for."""
+    """The fits of all folds, or None where another score is asked for.
+
+    None too where a fold holds no row out: what that means is for scikit-learn to say.
+    """
     if not is_own_score(estimator, scoring) or len(crossfit.splits) > MOST_FOLDS:
+        return None
+    if any(len(test) == 0 for _, test in crossfit.splits):
         return None
     return list(crossfit.fits())
 
