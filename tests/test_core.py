@@ -317,7 +317,7 @@ def test_what_a_callback_says_is_true_or_false(said):
         called.append(what)
         return said
 
-    given = ([store] * 2, problems[:2], [bounds[0]] * 2, [[1.0], [1.0]])
+    given = ([store] * 2, problems[:2], [bounds[0]] * 2, [[1.0], [1.0]], [None] * 2)
     assert _core.solve_chains(*given, finished=finished) == [[], []]
     assert len(called) == 2
     called.clear()

@@ -34,6 +34,9 @@ NOT_FINITE = (
 # Sparse data with more columns than this (hashed text) are renumbered to the columns that occur.
 MANY_COLUMNS = 1 << 16
 
+# Products of rows are summed up so many at a time: they stay in the cache.
+PRODUCTS_AT_A_TIME = 1 << 15
+
 # Rows of the diagonal of a user's function that are evaluated together at most.
 LARGEST_BLOCK = 64
 
@@ -198,3 +201,17 @@ def _only_support_columns(X: Matrix, support: Matrix) -> tuple[Matrix, Matrix]:
         sp.hstack([kept, rest], format="csr"),
         sp.hstack([sp.csr_array(support)[:, used], nothing], format="csr"),
     )
+
+
+def row_products(rows: Floats, coef: Floats) -> Floats:
+    """Products of rows of numbers with each row of coefficients: those of equal rows are equal.
+
+    Products of BLAS, and of einsum, round a row by its place among others.
+    """
+    products = np.empty((len(rows), len(coef)))
+    at_a_time = max(1, PRODUCTS_AT_A_TIME // max(1, rows.shape[1]))
+    for first in range(0, len(rows), at_a_time):
+        some = slice(first, first + at_a_time)
+        for k, factors in enumerate(coef):
+            np.multiply(rows[some], factors, order="C").sum(axis=1, out=products[some, k])
+    return products

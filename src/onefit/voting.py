@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from onefit.kernels import Floats
+from onefit.kernels import Floats, row_products
 from onefit.problem import class_pairs
 
 
@@ -29,14 +29,23 @@ def coefficients(betas: Sequence[Floats], starts: Sequence[int]) -> Floats:
 
 
 def pair_values(
-    kernel: Floats, coef: Floats, n_support: NDArray[np.int32], intercept: Floats
+    kernel: Floats,
+    coef: Floats,
+    n_support: NDArray[np.int32],
+    intercept: Floats,
+    *,
+    by_row: bool = False,
 ) -> Floats:
-    """Decision values of every pair, from kernel values (queries × support vectors)."""
+    """Decision values of every pair, from kernel values (queries × support vectors).
+
+    ``by_row``: those of equal rows are equal to the last bit. BLAS is faster.
+    """
     n_classes = len(n_support)
     ends = np.cumsum(n_support)
+    products = row_products if by_row else _matrix_products
     # Class by class: every support vector is in n_classes - 1 of the pairs, not in all.
     parts = [
-        row_products(kernel[:, end - size : end], coef[:, end - size : end])
+        products(kernel[:, end - size : end], coef[:, end - size : end])
         for end, size in zip(ends, n_support, strict=True)
     ]
     values = np.empty((kernel.shape[0], len(intercept)))
@@ -45,14 +54,8 @@ def pair_values(
     return values
 
 
-def row_products(kernel: Floats, coef: Floats) -> Floats:
-    """Products of rows of kernel values with each row of coefficients.
-
-    Those of equal rows are equal: products of BLAS round a row by its place among others.
-    """
-    products = np.empty((len(kernel), len(coef)))
-    for k, row in enumerate(coef):
-        np.einsum("ij,j->i", kernel, row, out=products[:, k])
+def _matrix_products(kernel: Floats, coef: Floats) -> Floats:
+    products: Floats = kernel @ coef.T
     return products
 
 

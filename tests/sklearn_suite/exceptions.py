@@ -14,7 +14,6 @@ EXCEPTIONS = {
     "test_unsorted_indices": NO_PROBABILITY,
     "test_sparse_svc_clone_with_callable_kernel": NO_PROBABILITY,
     "test_svr_errors": "a kernel function that returns a wrong shape is refused by fit already",
-    "test_cross_validate": "compares to the seventh digit what is determined to tol",
     "test_pickle": "pickles a class of the module of tests, of which a copy is run here",
     "test_tweak_params": "sets the private _dual_coef_; onefit predicts with the public dual_coef_",
 }

@@ -201,7 +201,13 @@ class KernelClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
             raise ValueError(f"The internal representation of {type(self).__name__} was altered")
         dual_coef = densify(self.dual_coef_)
         blocks = [
-            voting.pair_values(kernel, dual_coef, self._n_support, self.intercept_)
+            voting.pair_values(
+                kernel,
+                dual_coef,
+                self._n_support,
+                self.intercept_,
+                by_row=self.kernel == "precomputed",  # as in folds
+            )
             for _, kernel in self._kernel_blocks(X)
         ]
         return np.concatenate(blocks)

@@ -16,7 +16,7 @@ from sklearn.utils.validation import _num_samples
 
 from onefit import voting
 from onefit.estimators.base import KernelMachine, Model, Training
-from onefit.kernels import Floats
+from onefit.kernels import Floats, row_products
 from onefit.memory import keeps_matrix
 
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
@@ -66,6 +66,6 @@ def values_from(matrix: Floats, training: Training, model: Model, test: NDArray[
     coef = model.coef[:, support]
     n_support = np.diff(np.searchsorted(support, training.starts)).astype(np.int32)
     if len(n_support) == 1:  # regression
-        values: Floats = voting.row_products(kernel, coef) + model.intercept
+        values: Floats = row_products(kernel, coef) + model.intercept
         return values
-    return voting.pair_values(kernel, coef, n_support, model.intercept)
+    return voting.pair_values(kernel, coef, n_support, model.intercept, by_row=True)

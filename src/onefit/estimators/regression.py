@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from onefit import _core
 from onefit.estimators.base import KernelMachine, MatrixLike, Model, Part, Training, densify
-from onefit.kernels import Floats, Matrix
+from onefit.kernels import Floats, Matrix, row_products
 from onefit.problem import Problem
 
 # The solver keeps differences of targets in float32.
@@ -95,5 +95,11 @@ class KernelRegressor(RegressorMixin, KernelMachine):  # type: ignore[misc]
             return known.ravel()
         X = self._check_query(X)
         coef = densify(self.dual_coef_)[0]
-        blocks = [kernel @ coef + self.intercept_ for _, kernel in self._kernel_blocks(X)]
+        if self.kernel == "precomputed":  # equal rows have equal values, as in folds
+            blocks = [
+                row_products(kernel, coef[None])[:, 0] for _, kernel in self._kernel_blocks(X)
+            ]
+        else:
+            blocks = [kernel @ coef for _, kernel in self._kernel_blocks(X)]
+        blocks = [block + self.intercept_ for block in blocks]
         return np.concatenate(blocks)

@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from onefit.kernels import Floats
+from onefit.kernels import Floats, row_products
 from onefit.memory import MEGABYTE
 from onefit.smooth import blocks
 
@@ -230,9 +230,7 @@ def row_values(phi: Any, thetas: Floats, intercept: float) -> Floats:
     if sp.issparse(phi):
         values = np.asarray(phi @ thetas[:, 1:].T)
     else:
-        values = np.empty((len(phi), len(thetas)))
-        for k, theta in enumerate(thetas):
-            np.einsum("ij,j->i", phi, theta[1:], out=values[:, k])
+        values = row_products(phi, thetas[:, 1:])
     values += intercept * thetas[:, 0]
     return values
 
