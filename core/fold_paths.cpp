@@ -10,6 +10,7 @@
 #include "blas.hpp"
 #include "kkt.hpp"
 #include "parallel.hpp"
+#include "precise.hpp"
 
 namespace onefit {
 namespace {
@@ -332,6 +333,15 @@ std::vector<std::optional<Solution>> FoldPaths::ends(
     Interrupt& interrupt) {
   std::vector<std::optional<Solution>> found(bounds.size());
   if (!available()) return found;
+  // Ends are as right as float32 entries are: where the solver would not believe in these, it goes
+  // on in double precision instead.
+  double squares = 0.0;
+  for (const double b : solution_.beta) squares += b * b;
+  float largest = 0.0F;
+  for (const std::int32_t row : problem_.rows) {
+    largest = std::max(largest, store_.diagonal()[row]);
+  }
+  if (rounding_hides(tol, squares, static_cast<double>(largest))) return found;
   const std::size_t n = problem_.size();
   std::vector<Fold> folds(bounds.size());
   for (std::size_t f = 0; f < folds.size(); ++f) {

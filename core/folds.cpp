@@ -9,6 +9,7 @@
 
 #include "active.hpp"
 #include "kkt.hpp"
+#include "precise.hpp"
 #include "solve_many.hpp"
 
 namespace onefit {
@@ -125,8 +126,14 @@ bool is_free(const Problem& problem, std::size_t v, double b) {
 // solution are unlikely to do so in a fold.
 class CommonChange {
  public:
-  void count(const FoldProblem& fold) {
+  void count(const FoldProblem& fold, const KernelStore& store, double tol) {
     if (n_folds_++ > 0) return;
+    double squares = 0.0;
+    for (const double b : fold.solved->beta) squares += b * b;
+    float largest = 0.0F;
+    for (const std::int32_t row : fold.all->rows)
+      largest = std::max(largest, store.diagonal()[row]);
+    is_believed_ = !rounding_hides(tol, squares, static_cast<double>(largest));
     find_likely(*fold.all, *fold.solved);
     free_.resize(fold.all->size());
     for (std::size_t v = 0; v < free_.size(); ++v) {
@@ -136,6 +143,10 @@ class CommonChange {
   }
 
   std::span<const std::int32_t> likely() const { return likely_; }
+
+  // Whether the gradient of the solution may be shifted by float32 entries: else it is computed
+  // anew, as that of the fold's own solve is.
+  bool is_believed() const { return is_believed_; }
 
   // Takes `share` from the changes of the free variables, and what that does from the gradient, if
   // it leaves fewer rows to read.
@@ -189,6 +200,7 @@ class CommonChange {
   static constexpr std::size_t kWorth = 2;        // times what the sum costs
   std::size_t n_folds_ = 0;
   std::size_t n_free_ = 0;
+  bool is_believed_ = true;
   std::vector<double> free_;  // 1 where it is, else 0
   std::once_flag once_;
   std::vector<double> sums_;  // - K free_
@@ -363,7 +375,7 @@ std::vector<Solution> solve_folds(KernelStore& store, const std::vector<FoldProb
   const std::vector<std::size_t> order = by_problem(problems);
   std::unordered_map<const Solution*, CommonChange> common;
   for (const FoldProblem& fold : problems) {
-    if (fold.solved != nullptr && same_kernel) common[fold.solved].count(fold);
+    if (fold.solved != nullptr && same_kernel) common[fold.solved].count(fold, store, settings.tol);
   }
   const auto prepare = [&](std::size_t k, const Settings& inner, std::size_t scratch,
                            Interrupt& part, SmoMemory& memory) -> Task {
@@ -391,7 +403,7 @@ std::vector<Solution> solve_folds(KernelStore& store, const std::vector<FoldProb
       double share = 0.0;
       fold.start = average_start(fold, *solved, &share);
       fold.start_gradient.clear();
-      if (same_kernel) {
+      if (same_kernel && common.find(solved)->second.is_believed()) {
         memory.change.resize(fold.size());
         for (std::size_t v = 0; v < fold.size(); ++v) {
           memory.change[v] = fold.start[v] - solved->beta[v];

@@ -42,7 +42,7 @@ def check(case: Case) -> int:
     try:
         one, two = values(case)[test], values(other)[test]
     except ValueError as error:  # ν is not feasible in a fold
-        if "nu" not in str(error):
+        if "nu" not in str(error) and "weight" not in str(error):
             raise
         raise NothingToCompareError(str(error)) from error
     seeding = case.options.get("seeding", "auto")
@@ -76,7 +76,17 @@ def _check_equal(case: Case, kind: str, rows: np.ndarray, one: np.ndarray, two: 
 def _check_duplicates(case: Case, test: np.ndarray, values: np.ndarray) -> None:
     """Equal rows that the same fold holds out have equal values."""
     _, first, group = np.unique(case.X[test], axis=0, return_index=True, return_inverse=True)
-    _check_equal(case, "equal rows differ", test, values, values[first[group.ravel()]])
+    others = values[first[group.ravel()]]
+    if _is_predicted(case):
+        others = np.where(np.isclose(values, others, rtol=1e-9, atol=1e-9), values, others)
+    _check_equal(case, "equal rows differ", test, values, others)
+
+
+def _is_predicted(case: Case) -> bool:
+    """Whether values are predictions of fitted folds: BLAS rounds a row by its place."""
+    options = case.options
+    by_itself = "int64" in options.get("layout", "dense")  # refused as a whole, taken in parts
+    return bool(by_itself or options.get("pipeline") or options.get("given") == "callable")
 
 
 def folds(case: Case) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -6,10 +6,12 @@ answers may differ by follows from their gradients.
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
+from sklearn.exceptions import ConvergenceWarning
 from smooth import slow
 
 import onefit
@@ -52,6 +54,18 @@ def check(case: Case) -> int:
     what = case.options.get("what", "fit")
     if case.classifies and len(np.unique(case.y)) < 2:
         raise NothingToCompareError("one class")
+    with warnings.catch_warnings(record=True) as raised:
+        warnings.simplefilter("always", ConvergenceWarning)
+        try:
+            return _check(case, what)
+        except Difference as difference:
+            if any(issubclass(warning.category, ConvergenceWarning) for warning in raised):
+                reason = "Newton's method says that it has not converged"
+                raise NothingToCompareError(reason) from difference
+            raise
+
+
+def _check(case: Case, what: str) -> int:
     whole = built(case).fit(case.given, case.y, sample_weight=case.weight)
     error = _check_fit(case, whole, np.arange(len(case.y)), with_scipy=what == "fit")
     if what == "fit":

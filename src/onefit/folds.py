@@ -164,8 +164,10 @@ def solve_folds(
         spent = [solution.n_iter for solution in solutions]
         if strategy.source is not Source.NOTHING:
             seeded = [k in neighbours for fold in batch for k in fold.numbers]
+            # The next fold may start from here, and needs the gradients of all rows.
+            ends_here = strategy.source is not Source.PREVIOUS
             _solve_cold_where_no_row_is_free(
-                solutions, spent, seeded, batch, problems, settings, alone
+                solutions, spent, seeded, batch, problems, settings, alone and ends_here
             )
         seconds = (perf_counter() - began) / len(batch)
         evaluated = (store.entries_evaluated - entries) // len(batch)

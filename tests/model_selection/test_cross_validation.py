@@ -390,3 +390,27 @@ def test_a_fold_that_holds_nothing_out(name, error_score):
         theirs.cross_validate(their_machine, X, y, cv=splits, error_score=error_score),
         atol=1e-4,
     )
+
+
+@pytest.mark.parametrize("seeding", SEEDINGS)
+def test_a_start_whose_gradient_float32_does_not_carry(seeding):
+    # The gradient of the fit on all rows, in double precision, must not be shifted by float32
+    # entries where coefficients are this large.
+    X = np.array([[-0.8, 1.0], [0.2, -1.3], [-1.5, -0.5], [-1.2, 1.2]])
+    y = np.array([-930.0, -181.0, -1190.0, -669.0])
+    machine = SVR(kernel="linear", C=180_728.3, tol=1.8e-5)
+    found = cross_val_predict(machine, X, y, cv=3, seeding=seeding)
+    expected = theirs.cross_val_predict(svm.SVR(kernel="linear", C=180_728.3, tol=1e-7), X, y, cv=3)
+    assert_allclose(found, expected, atol=2e-3)
+
+
+@pytest.mark.parametrize("seeding", SEEDINGS)
+def test_a_fold_solved_again_is_a_neighbour(seeding):
+    # Without a free row a fold is solved again from nothing, and the next may start from there.
+    X = np.array([4, 2, 2, 4, 2, 0, 1, 1, 0, 1, 3, 3, 2.0])[:, None]
+    y = np.array([0, 0, 3, 4, 3, 0, 2, 0, 1, 2, 4, 1, 0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of classes with few rows
+        found = cross_val_predict(SVC(kernel="linear"), X, y, cv=3, seeding=seeding)
+        cold = cross_val_predict(SVC(kernel="linear"), X, y, cv=3, seeding="none")
+    assert found.shape == cold.shape

@@ -427,7 +427,8 @@ class LeaveOneOutFit:
 
     def _value_tol(self, problem: Problem, solution: _core.Solution) -> float:
         """The KKT gap with which values of this problem are as good as exact."""
-        return min(self._settings.tol, max(VALUE_TOL, self._rounding_of(problem, solution)))
+        rounding = self._rounding_of(problem, solution)
+        return min(self._settings.tol, max(VALUE_TOL * self._size, rounding))
 
     def _rounding_of(self, problem: Problem, solution: _core.Solution) -> float:
         """What rounding may do to gradients in double precision."""
@@ -441,12 +442,20 @@ class LeaveOneOutFit:
             return np.where(np.abs(values) < TIGHTEST, 0.0, values) if self._classifies else values
         scale, _ = scale_and_intercept(self.machine, solution)
         noise = scale * self._rounding_of(self.whole.problems[number], solution)
-        grid = 2.0 ** np.ceil(np.log2(max(GRID, noise)))
+        least = min(GRID * self._size, self._settings.tol)
+        grid = 2.0 ** np.ceil(np.log2(max(least, noise)))
         return np.rint(values / grid) * grid + 0.0  # no negative zeros
 
     @property
     def _classifies(self) -> bool:
         return isinstance(self.machine, KernelClassifier)
+
+    @cached_property
+    def _size(self) -> float:
+        """Of values: 1, or less where all targets are small."""
+        if self._classifies:
+            return 1.0
+        return float(min(1.0, np.abs(np.asarray(self.y, dtype=np.float64)).max())) or 1.0
 
     @cached_property
     def _largest_diagonal(self) -> float:
