@@ -84,6 +84,8 @@ class Runner:
         outcome = process.check(name, self.limit)
         if outcome.status == "crash":
             outcome = self._again(name, outcome, process)
+        elif outcome.failed and "hang" in outcome.status + outcome.kind:
+            outcome = self._confirmed(name, outcome, process)
         with self.lock:
             self.report.add(kind, outcome)
             self.spent[kind] = self.report.counts[kind].seconds
@@ -101,6 +103,13 @@ class Runner:
         if again.status == "crash":
             return again
         return replace(outcome, kind=f"{outcome.kind}, only after earlier cases")
+
+    def _confirmed(self, name: str, outcome: Outcome, process: Process) -> Outcome:
+        """A hang is told by the clock, and a busy machine is slow: it is looked at twice."""
+        again = process.check(name, self.limit)
+        if not again.failed:
+            self.say(f"{name}: {outcome.status}, {outcome.kind}; not seen again")
+        return again
 
     def _reduce(self, name: str, outcome: Outcome, process: Process) -> None:
         # A hang is shorter than its limit allows: what takes a tenth of it is no hang.

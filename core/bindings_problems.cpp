@@ -316,6 +316,18 @@ void bind_problems(nb::module_& m) {
       "+1 or -1 where the value of a held-out variable of a C-SVC has that sign at the optimum, 0 "
       "where that is not proven.");
 
+  m.def(
+      "rounding_hides",
+      [](const KernelStore& store, const Problem& problem, const Solution& solution, double tol) {
+        check_rows(store, problem.rows);
+        double squares = 0.0;
+        for (const double b : solution.beta) squares += b * b;
+        return rounding_hides(tol, squares, store.largest_diagonal(problem.rows));
+      },
+      "store"_a, "problem"_a, "solution"_a, "tol"_a,
+      "Whether float32 entries of the kernel are likely to change a gradient of the solution by so "
+      "much more than the tolerance that it has to be computed anew.");
+
   m.def("feasible", &feasible, "problem"_a, "beta"_a, "first"_a,
         "beta within the bounds and with the sums of the problem; what is lacking is spread over "
         "the variables `first` first.");

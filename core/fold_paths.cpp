@@ -337,11 +337,7 @@ std::vector<std::optional<Solution>> FoldPaths::ends(
   // on in double precision instead.
   double squares = 0.0;
   for (const double b : solution_.beta) squares += b * b;
-  float largest = 0.0F;
-  for (const std::int32_t row : problem_.rows) {
-    largest = std::max(largest, store_.diagonal()[row]);
-  }
-  if (rounding_hides(tol, squares, static_cast<double>(largest))) return found;
+  if (rounding_hides(tol, squares, store_.largest_diagonal(problem_.rows))) return found;
   const std::size_t n = problem_.size();
   std::vector<Fold> folds(bounds.size());
   for (std::size_t f = 0; f < folds.size(); ++f) {

@@ -130,10 +130,7 @@ class CommonChange {
     if (n_folds_++ > 0) return;
     double squares = 0.0;
     for (const double b : fold.solved->beta) squares += b * b;
-    float largest = 0.0F;
-    for (const std::int32_t row : fold.all->rows)
-      largest = std::max(largest, store.diagonal()[row]);
-    is_believed_ = !rounding_hides(tol, squares, static_cast<double>(largest));
+    is_believed_ = !rounding_hides(tol, squares, store.largest_diagonal(fold.all->rows));
     find_likely(*fold.all, *fold.solved);
     free_.resize(fold.all->size());
     for (std::size_t v = 0; v < free_.size(); ++v) {

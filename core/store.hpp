@@ -81,6 +81,13 @@ class KernelStore {
   // What evaluates the rows: another store may have the same.
   const std::shared_ptr<const RowSource>& source() const { return source_; }
   const float* diagonal() const { return diagonal_.data(); }
+  double largest_diagonal(std::span<const std::int32_t> rows) const {
+    float largest = 0.0F;
+    for (const std::int32_t row : rows) {
+      largest = std::max(largest, diagonal_[static_cast<std::size_t>(row)]);
+    }
+    return static_cast<double>(largest);
+  }
   bool is_between_0_and_1() const { return source_->is_between_0_and_1(); }  // every entry
   std::size_t capacity() const { return capacity_; }
   // How many solvers may work on the store at once without running out of slots.

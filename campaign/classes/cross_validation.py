@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 import onefit
 from campaign import draw as drawing
 from campaign import splitters
-from campaign.case import Case, Difference
+from campaign.case import Case, Difference, NothingToCompareError
 from campaign.classes.fits import attempt, compare_errors, model, rows_given
 from campaign.folds import OF_LABELS, OF_NUMBERS, TRANSFORMERS, Fold, share_of_first
 from campaign.reference import OWN
@@ -108,6 +108,8 @@ def _check_scores(case: Case, key: str, ours: Any, theirs: Any, folds: Any) -> i
     # Where the margin of ν-SVC is zero scikit-learn has no model.
     missing = np.isnan(ours) | np.isnan(theirs) if case.model == "NuSVC" else np.isnan(ours)
     if not np.array_equal(missing, np.isnan(theirs)):
+        if case.classifies and case.weight is not None and (case.weight == 0).any():
+            raise NothingToCompareError("a class without weight in a fold, which is refused here")
         raise Difference("missing scores", f"{key}: {ours}, not {theirs}")
     ties = 0
     for k, (train, test) in enumerate(folds):

@@ -58,6 +58,10 @@ def check(case: Case) -> int:
         warnings.simplefilter("always", ConvergenceWarning)
         try:
             return _check(case, what)
+        except ValueError as error:
+            if "no sample of positive weight" not in str(error):
+                raise
+            raise NothingToCompareError(str(error)) from error
         except Difference as difference:
             if any(issubclass(warning.category, ConvergenceWarning) for warning in raised):
                 reason = "Newton's method says that it has not converged"

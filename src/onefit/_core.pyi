@@ -204,6 +204,11 @@ def proven_sign(store: KernelStore, problem: Problem, solution: Solution, variab
     +1 or -1 where the value of a held-out variable of a C-SVC has that sign at the optimum, 0 where that is not proven.
     """
 
+def rounding_hides(store: KernelStore, problem: Problem, solution: Solution, tol: float) -> bool:
+    """
+    Whether float32 entries of the kernel are likely to change a gradient of the solution by so much more than the tolerance that it has to be computed anew.
+    """
+
 def feasible(problem: Problem, beta: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], first: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.float64], dict(shape=(None,))]:
     """
     beta within the bounds and with the sums of the problem; what is lacking is spread over the variables `first` first.

@@ -321,7 +321,13 @@ def _solve_from_proposals(
 ) -> list[_core.Solution]:
     """From what the strategy proposes."""
     started = [
-        _started(fold.store, problems[k].with_bounds(fold.bounds), neighbours.get(k), strategy)
+        _started(
+            fold.store,
+            problems[k].with_bounds(fold.bounds),
+            neighbours.get(k),
+            strategy,
+            settings.tol,
+        )
         for fold in batch
         for k in fold.numbers
     ]
@@ -382,7 +388,11 @@ def _source(strategy: Strategy, number: int) -> str:
 
 
 def _started(
-    store: _core.KernelStore, problem: _core.Problem, solved: Solved | None, strategy: Strategy
+    store: _core.KernelStore,
+    problem: _core.Problem,
+    solved: Solved | None,
+    strategy: Strategy,
+    tol: float,
 ) -> _core.Problem:
     """The problem with a start from a neighbour, if there is one."""
     if solved is None:
@@ -394,7 +404,8 @@ def _started(
         return store.block(problem.rows[rows], problem.rows[columns]).astype(np.float64)
 
     start = strategy.start(Change(problem, neighbour), entries)
-    if store is not solved.store:  # another kernel: the gradient has to be computed anew
+    # Of another kernel, or beyond what float32 entries carry, the gradient is computed anew.
+    if store is not solved.store or _core.rounding_hides(store, solved.problem, before, tol):
         return problem.started(start)
     gradient = _core.shifted_gradient(store, problem.rows, before.gradient, start - before.beta)
     return problem.started(start, gradient)
