@@ -42,6 +42,21 @@ def spoilt(X, how, power, rng):
     return np.nan_to_num(X, posinf=1e308, neginf=-1e308)
 
 
+def predicted_values(result):
+    """Of rows without which there is no fit, and a warning said so, there is no value."""
+    return result.decision_values[result.predicted]
+
+
+def test_a_value_that_overflows_is_no_prediction():
+    X, y = classes(n=24, d=3, seed=0)
+    X[0] = 1e150
+    machine = SmoothSVC(C=1e-300, kernel="poly", gamma="scale")
+    with pytest.warns(FitFailedWarning, match="not finite"):
+        result = leave_one_out(machine, X, y)
+    assert not result.predicted[0]
+    assert np.isfinite(result.decision_values[1:]).all()
+
+
 @settings(max_examples=150, deadline=None)
 @given(
     seed=st.integers(0, 1_000),
@@ -78,8 +93,8 @@ def test_an_answer_or_an_error(
         for answer in (
             lambda: getattr(machine.fit(X, y), method)(X),
             lambda: cross_val_predict(machine, X, y, cv=KFold(3), method=method),
-            lambda: leave_one_out(machine, X, y).decision_values,
-            lambda: leave_one_out(machine, X, y, method="approximate").decision_values,
+            lambda: predicted_values(leave_one_out(machine, X, y)),
+            lambda: predicted_values(leave_one_out(machine, X, y, method="approximate")),
         ):
             try:
                 values = answer()

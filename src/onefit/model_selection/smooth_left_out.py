@@ -23,6 +23,7 @@ from onefit.loo.ledger import LooLedger
 from onefit.loo.result import LooResult, OwnValues
 from onefit.report.progress import shown
 from onefit.smooth.newton import Status
+from onefit.smooth.systems import NOT_FINITE
 
 METHODS = ("exact", "approximate")
 
@@ -174,6 +175,8 @@ class _Rows:
             train, test = np.delete(every, row), np.array([row])
             try:
                 values, classes, steps = self._fold(row, train, test)
+                if not np.isfinite(values).all():
+                    raise ValueError(NOT_FINITE)
             except ValueError as error:
                 errors.append(error)
                 self.by[row], self.values[row] = SettledBy.FAILED, np.nan
