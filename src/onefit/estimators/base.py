@@ -388,8 +388,10 @@ class KernelMachine(CallbackSupportMixin, QuickParameters):  # type: ignore[misc
     def _known_values(self, X: Any) -> Floats | None:
         """What is known of the rows that a fold held out, if these are they."""
         check_sparse(X)
-        held_out = vars(self).get("_held_out")
-        return held_out.values if held_out is not None and held_out.is_for(X) else None
+        held_out: HeldOut | None = vars(self).get("_held_out")
+        if held_out is None or not len(held_out.values) or not held_out.is_for(X):
+            return None  # no rows are an error, as ever
+        return held_out.values
 
     def _check_query(self, X: Any) -> Any:
         check_is_fitted(self)
