@@ -51,7 +51,8 @@ def check(case: Case) -> int:
         if isinstance(found, Exception):
             continue
         # Whether an estimate can be relied on is a rule, not a proof: ``LooResult.reliable``.
-        if method == "approximate" and ours.decided_by[row] == DecidedBy.ESTIMATE:
+        estimated = ours.decided_by[row] == DecidedBy.ESTIMATE or not ours.reliable[row]
+        if method == "approximate" and estimated:
             continue
         ties += _check_row(case, ours, row, found, exact=method == "exact")
     if method == "approximate":
