@@ -57,7 +57,7 @@ CAMPAIGN := build/campaign-$(SANITIZE)
 
 campaign: $(if $(SANITIZE),$(CAMPAIGN)/package/.built,$(TOOLS))
 	$(BIN)/python -m campaign --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) \
-	  $(if $(SANITIZE),--sanitize $(SANITIZE)) --json build/campaign/last.json
+	  $(if $(SANITIZE),--sanitize $(SANITIZE)) --json build/campaign/last.json $(CAMPAIGN_FLAGS)
 
 $(CAMPAIGN)/package/.built: $(TOOLS)
 	$(BIN)/python -m pip install --quiet "nanobind>=3.1,<4"

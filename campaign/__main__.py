@@ -46,7 +46,8 @@ def main(arguments: list[str] | None = None) -> int:
     print(f"seed {seed}; a case again: python -m campaign --case CLASS:{seed}:NUMBER")
     if options.json:
         report.write(options.json)
-    return int(report.n_failures > 0)
+    n_fatal = report.n_crashes_and_hangs if options.fatal == "crashes" else report.n_failures
+    return int(n_fatal > 0)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -59,6 +60,12 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--limit", type=float, default=60.0, help="seconds of one case")
     parser.add_argument("--reduce", type=float, default=90.0, help="seconds to reduce a failure")
+    parser.add_argument(
+        "--fatal",
+        choices=["differences", "crashes"],
+        default="differences",
+        help="what ends in exit code 1; crashes and hangs always do",
+    )
     parser.add_argument("--sanitize", default="", help="as built: address,undefined or thread")
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "campaign")
     parser.add_argument("--json", type=Path, help="write the counts and failures here")

@@ -56,6 +56,10 @@ class Report:
     def n_failures(self) -> int:
         return sum(count.failures for count in self.counts.values())
 
+    @property
+    def n_crashes_and_hangs(self) -> int:
+        return sum(count.crashes + count.hangs for count in self.counts.values())
+
     def table(self) -> str:
         total = Count()
         for count in self.counts.values():
