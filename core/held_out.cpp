@@ -198,16 +198,18 @@ class Vote {
   // with the query's own label in them.
   void find_rounding() {
     const float* diagonal = store_.diagonal();
-    double largest = 0.0;
+    float most[4] = {};  // of each fourth: they do not wait for one another
     for (std::size_t r = 0; r < store_.size(); ++r) {
-      largest = std::max(largest, std::abs(static_cast<double>(diagonal[r])));
+      most[r % 4] = std::max(most[r % 4], std::abs(diagonal[r]));
     }
+    const auto largest = static_cast<double>(std::max({most[0], most[1], most[2], most[3]}));
     auto pair = fold_.pairs.begin();
     for (std::size_t i = 0; i < classes_; ++i) {
       for (std::size_t j = i + 1; j < classes_; ++j, ++pair) {
         const std::size_t size = starts_[i + 1] - starts_[i] + starts_[j + 1] - starts_[j];
-        double sum = 0.0;
-        for (std::size_t v = 0; v < size; ++v) sum += std::abs(pair->beta[v]);
+        double sums[4] = {};
+        for (std::size_t v = 0; v < size; ++v) sums[v % 4] += std::abs(pair->beta[v]);
+        const double sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
         rounding_.push_back(kRounding * (1.0 + sum * largest));
       }
     }

@@ -269,15 +269,18 @@ class DistanceSource final : public RowSource {
 // in. Rows are in the order of their classes, and labels must not reach kernel entries.
 template <class S>
 std::vector<const S*> some_rows(DenseView<S> view, std::size_t most) {
-  std::vector<std::int64_t> numbers(view.rows);
-  for (std::size_t i = 0; i < view.rows; ++i) {
-    numbers[i] = view.order == nullptr ? static_cast<std::int64_t>(i) : view.order[i];
+  const std::span<const std::int64_t> order(view.order, view.order == nullptr ? 0 : view.rows);
+  std::vector<std::int64_t> numbers;  // sorted, unless they are all from 0 on
+  if (!order.empty() && static_cast<std::size_t>(std::ranges::max(order)) + 1 != view.rows) {
+    numbers.assign(order.begin(), order.end());
+    std::ranges::sort(numbers);
   }
-  std::ranges::sort(numbers);
   const std::size_t count = std::min(most, view.rows);
   std::vector<const S*> rows(count);
   for (std::size_t r = 0; r < count; ++r) {
-    rows[r] = view.data + static_cast<std::size_t>(numbers[r * view.rows / count]) * view.cols;
+    const std::size_t at = r * view.rows / count;
+    rows[r] =
+        view.data + (numbers.empty() ? at : static_cast<std::size_t>(numbers[at])) * view.cols;
   }
   return rows;
 }
