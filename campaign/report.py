@@ -57,8 +57,8 @@ class Report:
         return sum(count.failures for count in self.counts.values())
 
     @property
-    def n_crashes_and_hangs(self) -> int:
-        return sum(count.crashes + count.hangs for count in self.counts.values())
+    def n_crashes(self) -> int:
+        return sum(count.crashes for count in self.counts.values())
 
     def table(self) -> str:
         total = Count()
